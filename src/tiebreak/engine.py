@@ -1,0 +1,304 @@
+"""One source, two ways to run: kernels and generic functions, interpreted or compiled by Numba.
+
+Everything numerical in this package is written once, in the part of Python that Numba compiles:
+
+- a *kernel* is a plain function, such as a dot product or the loop of a method;
+- a *generic function* chooses its implementation by the type of its first argument (a *value*: a named tuple of arrays,
+  numbers and other values), both when it is called from Python and when a kernel that calls it is compiled.
+
+Called from Python, both run compiled, unless their first argument holds something that Numba cannot see, such as a Python
+function: then they run as plain Python, and whatever they call that Numba can see still runs compiled. So the loop of a
+method is the same source for a problem of library values and for one with a user's functions in it. Inside
+:func:`interpreted`, or under ``NUMBA_DISABLE_JIT=1``, everything runs as plain Python.
+
+Compiled kernels are stored on disk, in a folder named after the content of all sources of this package, so that an edited
+or upgraded package never runs an old kernel. Whatever involves a type registered outside the package is not stored.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import caching
+from numba.core.dispatcher import Dispatcher
+from numba.extending import overload
+
+PACKAGE = __name__.partition(".")[0]
+
+# What the compiler may do with numbers. NaN and infinity keep their meaning always: the stopping rules depend on it.
+EXACT = {"contract"}
+REORDERED = {"contract", "reassoc", "nsz", "arcp"}
+
+KEPT_VERSIONS = 4  # of compiled kernels on disk, besides the one in use
+
+_interpreted = bool(getattr(numba.config, "DISABLE_JIT", False))
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Run every kernel and generic function as plain Python inside this block (slow; to debug and to test)."""
+    global _interpreted
+    before, _interpreted = _interpreted, True
+    try:
+        yield
+    finally:
+        _interpreted = before
+
+
+def compilable(value: object) -> bool:
+    """Whether Numba can see a value: numbers, arrays and named tuples of such."""
+    if isinstance(value, tuple):
+        return all(map(compilable, value))
+    return isinstance(value, (np.ndarray, Number, np.random.Generator, type(None)))
+
+
+class Kernel:
+    """A function of one source, compiled when called from Python or from another kernel.
+
+    Attributes
+    ----------
+    python : callable
+        The source, run as plain Python; the generic functions and kernels that it calls may still be compiled.
+    """
+
+    def __init__(self, python: Callable[..., Any], inline: bool = True, reorder: bool = False):
+        self.python = python
+        self._options = _jit_options(reorder)
+        functools.update_wrapper(self, python)
+        options: Any = {**self._options, "forceinline": inline}
+        overload(self, jit_options=options, strict=False)(lambda *args: python)
+
+    @functools.cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function: made from the source on the first call with new types, or loaded from disk."""
+        dispatcher: Any = numba.njit(self.python, nogil=True, **self._options)
+        if isinstance(dispatcher, Dispatcher) and _is_inside(self.python):
+            setattr(dispatcher, "_cache", _DiskCache(self.python))  # noqa: B010
+        return dispatcher
+
+    def __call__(self, *args: Any) -> Any:
+        if _interpreted or not compilable(args[0]):
+            return self.python(*args)
+        return self.compiled(*args)
+
+
+class Generic:
+    """A function that chooses its implementation by the type of its first argument.
+
+    The decorated function is the signature and the documentation; its body never runs. Implementations are added with
+    :meth:`register` and inherited along the classes of a value.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> @generic
+    ... def area(shape):
+    ...     '''The area of a shape.'''
+    >>> class Disk(NamedTuple):
+    ...     radius: float
+    >>> @area.register(Disk)
+    ... def disk_area(shape):
+    ...     return 3.0 * shape.radius**2
+    >>> area(Disk(2.0))
+    12.0
+    """
+
+    __name__: str
+
+    def __init__(self, signature: Callable[..., Any], reorder: bool = False):
+        functools.update_wrapper(self, signature)
+        self._reorder = reorder
+        self._kernels: dict[type, Kernel] = {}
+        options: Any = {**_jit_options(reorder), "forceinline": True}
+        overload(self, jit_options=options, strict=False)(self._implementation)
+
+    def register(self, cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Make the decorated function the implementation for values of a class.
+
+        Its arguments must have the names of the generic function's. It is compiled if the class is a named tuple.
+        """
+
+        def add(python: Callable[..., Any]) -> Callable[..., Any]:
+            if cls in self._kernels:
+                raise TypeError(
+                    f"{self.__name__} is already registered for {cls.__name__}, and loops compiled with it may be in use; "
+                    f"define a new class for another implementation"
+                )
+            self._kernels[cls] = python if isinstance(python, Kernel) else Kernel(python, reorder=self._reorder)
+            if not _is_inside(python) or not _is_inside(cls):
+                _foreign.add(cls)
+            return python
+
+        return add
+
+    def supports(self, value: object) -> bool:
+        """Whether there is an implementation for this value."""
+        return self._find(type(value)) is not None
+
+    def __call__(self, *args: Any) -> Any:
+        kernel = self._find(type(args[0]))
+        if kernel is None:
+            raise TypeError(f"{type(args[0]).__name__} cannot do `{self.__name__}`: no implementation is registered for it")
+        return kernel(*args)
+
+    def _find(self, cls: type) -> Kernel | None:
+        kernel = self._kernels.get(cls)
+        if kernel is None:
+            kernel = next((self._kernels[base] for base in cls.__mro__ if base in self._kernels), None)
+        return kernel
+
+    def _implementation(self, *args: Any) -> Callable[..., Any] | None:
+        """The source that Numba compiles in place of a call with arguments of these Numba types."""
+        cls = getattr(args[0], "instance_class", None)
+        kernel = None if cls is None else self._find(cls)
+        return None if kernel is None else kernel.python
+
+
+def kernel(python: Callable[..., Any] | None = None, *, inline: bool = True, reorder: bool = False) -> Any:
+    """Decorate a function as a kernel.
+
+    Parameters
+    ----------
+    inline : bool
+        Whether its code becomes part of that of its callers, as a call passes each array as seven numbers and counts
+        references. False for large code off the common path.
+    reorder : bool
+        Whether its sums may be computed in another order, and so in vector registers. Not for code that relies on how
+        rounding goes.
+    """
+    if python is None:
+        return functools.partial(Kernel, inline=inline, reorder=reorder)
+    return Kernel(python, inline, reorder)
+
+
+def generic(signature: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
+    """Decorate a signature as a generic function; ``reorder`` as in :func:`kernel`, for all implementations."""
+    return functools.partial(Generic, reorder=reorder) if signature is None else Generic(signature, reorder)
+
+
+def _jit_options(reorder: bool) -> dict[str, Any]:
+    return {"fastmath": REORDERED if reorder else EXACT, "error_model": "numpy"}
+
+
+# The disk cache. Numba's own is keyed by the file of the outermost function alone, so that after a change of a kernel in
+# another file it would go on running the old one.
+
+_foreign: set[type] = set()
+
+
+def _is_inside(thing: Any) -> bool:
+    return str(thing.__module__).partition(".")[0] == PACKAGE
+
+
+@functools.cache
+def fingerprint() -> str:
+    """A hash of all sources of the package; compiled kernels are valid for these alone."""
+    root = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """The folder of this user for compiled kernels and downloaded data; ``TIEBREAK_CACHE`` names another one.
+
+    Where it cannot be written, a folder that lives as long as this process takes its place.
+    """
+    chosen = os.environ.get("TIEBREAK_CACHE")
+    folder = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / PACKAGE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        temporary = tempfile.TemporaryDirectory(prefix=f"{PACKAGE}-")
+        atexit.register(temporary.cleanup)
+        return Path(temporary.name)
+
+
+@functools.cache
+def _kernel_folder() -> Path:
+    """Where the kernels of this version are stored; those of the versions used longest ago are removed."""
+    folder = cache_folder() / "kernels" / fingerprint()
+    if not folder.exists():
+        others = sorted(folder.parent.glob("*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in others[KEPT_VERSIONS:]:
+            shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+class _Locator(caching._CacheLocator):
+    def __init__(self, function: Callable[..., Any]):
+        # The line tells apart implementations of one name in one file.
+        self._name = f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}"
+
+    def get_cache_path(self) -> str:
+        return str(_kernel_folder())
+
+    def get_source_stamp(self) -> str:
+        return fingerprint()
+
+    def get_disambiguator(self) -> str:
+        return hashlib.sha256(self._name.encode()).hexdigest()[:8]
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func)
+
+
+class _CacheFiles(caching.CompileResultCacheImpl):
+    def __init__(self, py_func: Callable[..., Any]):
+        # Not the inherited one: an environment variable may put another locator in the place of ours.
+        self._lineno = py_func.__code__.co_firstlineno
+        self._locator = _Locator(py_func)
+        self._filename_base = self.get_filename_base(py_func.__qualname__, getattr(sys, "abiflags", ""))
+
+
+class _DiskCache(caching.FunctionCache):
+    _impl_class = _CacheFiles
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        if _touches_foreign(sig):
+            return None
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged file may fail in any way, and compiling anew is always right
+            self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if _touches_foreign(sig):
+            return
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(f"compiled code could not be stored for the next process: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _touches_foreign(signature: Any) -> bool:
+    """Whether a type among these Numba types, at any depth, was registered outside the package."""
+
+    def visit(kind: Any) -> bool:
+        cls = getattr(kind, "instance_class", None)
+        if cls is not None and not _foreign.isdisjoint(cls.__mro__):
+            return True
+        return any(map(visit, kind)) if isinstance(kind, numba.types.BaseTuple) else False  # type: ignore[call-overload]
+
+    return any(map(visit, getattr(signature, "args", signature)))
