@@ -1,0 +1,23 @@
+"""Objectives: what can be sampled. One file a family."""
+
+from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.callables import FiniteSum, NonFiniteError, OracleError
+from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
+from tiebreak.objectives.norms import SquaredNorm
+
+__all__ = [
+    "FiniteSum",
+    "Huber",
+    "LeastSquares",
+    "LinearModel",
+    "Logistic",
+    "NonFiniteError",
+    "Objective",
+    "OracleError",
+    "SquaredNorm",
+    "accumulate",
+    "curvature",
+    "draw",
+    "linear_model",
+    "loss",
+]

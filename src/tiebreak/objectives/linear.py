@@ -1,0 +1,257 @@
+"""Losses of linear models: (scalar loss) × (dense or CSR matrix) × targets × sample weights.
+
+F(x) = Σ_i w_i ℓ(⟨a_i, x⟩, b_i) / Σ_i w_i. A scalar loss is a value with two generic functions, :func:`loss` and
+:func:`curvature`; it knows nothing of matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from tiebreak import checks
+from tiebreak.engine import generic
+from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dots
+
+
+@generic
+def loss(scalar, prediction, target):
+    """Return ℓ(prediction, target) and its derivative with respect to the prediction."""
+
+
+@generic
+def curvature(scalar):
+    """Return the largest second derivative of ℓ with respect to the prediction."""
+
+
+class Square(NamedTuple):
+    """ℓ(p, t) = ½ (p − t)²."""
+
+
+@loss.register(Square)
+def _(scalar, prediction, target):
+    residual = prediction - target
+    return 0.5 * residual * residual, residual
+
+
+@curvature.register(Square)
+def _(scalar):
+    return 1.0
+
+
+class LogLoss(NamedTuple):
+    """ℓ(p, t) = log(1 + exp(−t p)) for t = ±1."""
+
+
+@loss.register(LogLoss)
+def _(scalar, prediction, target):
+    margin = target * prediction
+    decay = math.exp(-abs(margin))
+    value = math.log1p(decay) + max(-margin, 0.0)
+    wrong = decay if margin > 0.0 else 1.0  # exp(−margin), divided by exp(−margin) where that is large
+    return value, -target * wrong / (1.0 + decay)
+
+
+@curvature.register(LogLoss)
+def _(scalar):
+    return 0.25
+
+
+class HuberLoss(NamedTuple):
+    """ℓ(p, t) = ½ r² for |r| ≤ δ and δ (|r| − ½ δ) beyond, r = p − t."""
+
+    delta: float
+
+
+@loss.register(HuberLoss)
+def _(scalar, prediction, target):
+    residual = prediction - target
+    clipped = min(max(residual, -scalar.delta), scalar.delta)
+    return clipped * (residual - 0.5 * clipped), clipped
+
+
+@curvature.register(HuberLoss)
+def _(scalar):
+    return 1.0
+
+
+class _LinearModel(NamedTuple):
+    scalar: Any  # ℓ
+    matrix: Dense | CSR  # rows a_i
+    targets: np.ndarray  # b_i
+    weights: np.ndarray  # w_i, of mean 1
+
+
+class LinearModel(Objective, _LinearModel):
+    """The weighted mean of a scalar loss over the rows of a matrix; made by LeastSquares, Logistic and Huber."""
+
+    __slots__ = ()
+    convex = True
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.matrix.shape[1]
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        return self.matrix.shape[0]
+
+    @property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n), by Lanczos' refinement of the power iteration."""
+        n, d = self.matrix.shape
+
+        def gram(x: np.ndarray) -> np.ndarray:
+            return self.matrix.rmatvec(self.weights / n * self.matrix.matvec(x.ravel()))
+
+        start = np.random.default_rng(0).standard_normal(d)  # fixed: the result must not depend on a hidden state
+        if not gram(start).any():
+            largest = 0.0
+        elif d <= 2:
+            largest = np.linalg.eigvalsh(np.stack([gram(e) for e in np.eye(d)]))[-1]
+        else:
+            operator = LinearOperator((d, d), matvec=gram, dtype=np.float64)
+            largest = eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
+        return float(curvature(self.scalar) * max(largest, 0.0))
+
+    def __repr__(self) -> str:
+        n, d = self.matrix.shape
+        return f"LinearModel({self.scalar!r}, {type(self.matrix).__name__} {n} × {d})"
+
+
+@draw.register(LinearModel)
+def _(objective, rng, batch):
+    n = objective.targets.size
+    for k in range(batch.size):
+        batch[k] = int(rng.random() * n)
+    return batch
+
+
+@accumulate.register(LinearModel)
+def _(objective, batch, x, w, y, v, out):
+    value_x = 0.0
+    value_y = 0.0
+    share = 1.0 / batch.size
+    for k in range(batch.size):
+        i = batch[k]
+        target = objective.targets[i]
+        weight = share * objective.weights[i]
+        if v == 0.0:
+            at_x, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), target)
+            slope *= w
+        else:
+            prediction_x, prediction_y = row_dots(objective.matrix, i, x, y)
+            at_x, slope_x = loss(objective.scalar, prediction_x, target)
+            at_y, slope_y = loss(objective.scalar, prediction_y, target)
+            value_y += weight * at_y
+            slope = w * slope_x + v * slope_y
+        value_x += weight * at_x
+        add_row(objective.matrix, i, weight * slope, out)
+    return value_x, value_y
+
+
+def LeastSquares(A: Any, b: Any, sample_weight: Any = None) -> LinearModel:
+    """The mean squared error ½ (⟨a_i, x⟩ − b_i)² over the rows of A.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, (n, d)
+        One sample a row. C-ordered float arrays are used in place; do not change them while they are in use.
+    b : array, (n,)
+        Targets.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+
+    Examples
+    --------
+    >>> f = LeastSquares([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0])
+    >>> f.value([1.0, 0.0])
+    1.0
+    """
+    return linear_model(Square(), A, b, sample_weight, name="b")
+
+
+def Logistic(A: Any, y: Any, sample_weight: Any = None) -> LinearModel:
+    """The mean logistic loss log(1 + exp(−y_i ⟨a_i, x⟩)) over the rows of A.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, (n, d)
+        One sample a row.
+    y : array, (n,)
+        Labels, either −1 and 1 or 0 and 1.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+
+    Examples
+    --------
+    >>> round(Logistic([[1.0], [2.0]], [0, 1]).value([0.0]), 6)
+    0.693147
+    """
+    labels = checks.vector(y, "y")
+    found = np.unique(labels)
+    if np.isin(found, (-1.0, 1.0)).all():
+        signs = labels
+    elif np.isin(found, (0.0, 1.0)).all():
+        signs = 2.0 * labels - 1.0
+    else:
+        shown = ", ".join(f"{label:g}" for label in found[:5]) + (", …" if found.size > 5 else "")
+        raise ValueError(f"`y` must hold labels −1 and 1, or 0 and 1, got {shown}; encode the two classes so")
+    return linear_model(LogLoss(), A, signs, sample_weight, name="y")
+
+
+def Huber(A: Any, b: Any, delta: float = 1.0, sample_weight: Any = None) -> LinearModel:
+    """The mean Huber loss over the rows of A: squared up to residuals of size ``delta``, linear beyond.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, (n, d)
+        One sample a row.
+    b : array, (n,)
+        Targets.
+    delta : float, positive
+        The residual at which the loss turns from quadratic to linear, in units of b.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+
+    Examples
+    --------
+    >>> Huber([[1.0]], [0.0], delta=1.0).value([3.0])
+    2.5
+    """
+    return linear_model(HuberLoss(checks.real(delta, "delta", above=0.0)), A, b, sample_weight, name="b")
+
+
+def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None, name: str = "targets") -> LinearModel:
+    """The weighted mean of any scalar loss over the rows of A.
+
+    Parameters
+    ----------
+    scalar : value
+        A scalar loss: a named tuple for which :func:`loss` and :func:`curvature` are registered.
+    A : array or SciPy sparse matrix, (n, d)
+        One sample a row.
+    targets : array, (n,)
+        One target a row.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+    name : str
+        What to call the targets in errors.
+    """
+    matrix = as_matrix(A, "A")
+    n = matrix.shape[0]
+    targets = checks.vector(targets, name)
+    if targets.size != n:
+        raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
+    if sample_weight is None:
+        weights = np.ones(n)
+    else:
+        weights = checks.vector(sample_weight, "sample_weight", n)
+        if weights.min() < 0.0 or weights.max() == 0.0:
+            raise ValueError(f"`sample_weight` must be non-negative and not all zero, got a minimum of {weights.min():g}")
+        weights = weights / weights.mean()
+    return LinearModel(scalar, matrix, targets, weights)

@@ -1,0 +1,139 @@
+"""Data matrices, dense and sparse, as the losses see them: one row at a time."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from tiebreak import checks
+from tiebreak.engine import generic
+
+
+class Dense(NamedTuple):
+    """A matrix stored row by row."""
+
+    array: np.ndarray  # (n, d), C order
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.array.shape
+
+    def matvec(self, x: np.ndarray) -> np.ndarray:
+        return self.array @ x
+
+    def rmatvec(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.array
+
+
+class CSR(NamedTuple):
+    """A matrix of which only the non-zeros are stored, row by row."""
+
+    data: np.ndarray  # (nnz,)
+    columns: np.ndarray  # (nnz,)
+    starts: np.ndarray  # (n + 1,): row i is data[starts[i]:starts[i + 1]]
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.starts.size - 1, self.n_columns
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array((self.data, self.columns, self.starts), shape=self.shape)
+
+    def matvec(self, x: np.ndarray) -> np.ndarray:
+        return self.to_scipy() @ x
+
+    def rmatvec(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.to_scipy()
+
+
+def as_matrix(value: Any, name: str) -> Dense | CSR:
+    """Return a validated matrix. Float arrays in C order are not copied, and float32 stays float32."""
+    if scipy.sparse.issparse(value):
+        sparse = scipy.sparse.csr_array(value)
+        if not sparse.has_canonical_format:  # duplicates would be read as two features
+            sparse = sparse.copy()
+            sparse.sum_duplicates()
+        shape, entries = sparse.shape, _floats(sparse.data, name)
+        matrix: Dense | CSR = CSR(entries, sparse.indices, sparse.indptr, int(shape[-1]))
+    else:
+        entries = _floats(value, name)
+        shape, matrix = entries.shape, Dense(entries)
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"`{name}` must be a non-empty matrix (samples × features), got an array of shape {shape}")
+    checks.finite(entries, name)
+    return matrix
+
+
+def _floats(value: Any, name: str) -> np.ndarray:
+    array = checks.numbers(value, name)
+    kind = np.float32 if array.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(np.asarray(array), dtype=kind)
+
+
+@generic(reorder=True)
+def row_dots(matrix, i, x, y):
+    """Return ⟨row i, x⟩ and ⟨row i, y⟩."""
+
+
+@generic(reorder=True)
+def row_dot(matrix, i, x):
+    """Return ⟨row i, x⟩."""
+
+
+@generic(reorder=True)
+def add_row(matrix, i, weight, out):
+    """Set out ← out + weight · row i."""
+
+
+@row_dots.register(Dense)
+def _(matrix, i, x, y):
+    row = matrix.array[i]
+    at_x = 0.0
+    at_y = 0.0
+    for j in range(row.size):
+        at_x += row[j] * x[j]
+        at_y += row[j] * y[j]
+    return at_x, at_y
+
+
+@row_dot.register(Dense)
+def _(matrix, i, x):
+    row = matrix.array[i]
+    total = 0.0
+    for j in range(row.size):
+        total += row[j] * x[j]
+    return total
+
+
+@add_row.register(Dense)
+def _(matrix, i, weight, out):
+    row = matrix.array[i]
+    for j in range(row.size):
+        out[j] += weight * row[j]
+
+
+@row_dots.register(CSR)
+def _(matrix, i, x, y):
+    at_x = 0.0
+    at_y = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        at_x += matrix.data[k] * x[matrix.columns[k]]
+        at_y += matrix.data[k] * y[matrix.columns[k]]
+    return at_x, at_y
+
+
+@row_dot.register(CSR)
+def _(matrix, i, x):
+    total = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        total += matrix.data[k] * x[matrix.columns[k]]
+    return total
+
+
+@add_row.register(CSR)
+def _(matrix, i, weight, out):
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        out[matrix.columns[k]] += weight * matrix.data[k]

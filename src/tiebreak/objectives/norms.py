@@ -1,0 +1,59 @@
+"""Objectives known exactly, without data."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.vectors import fill
+
+
+class _SquaredNorm(NamedTuple):
+    center: np.ndarray  # empty: the origin
+
+
+class SquaredNorm(Objective, _SquaredNorm):
+    """Half the squared distance to a point, ½ ‖x − center‖²; the origin if no centre is given.
+
+    It is known exactly, so that an evaluation counts as one sample.
+
+    Examples
+    --------
+    >>> SquaredNorm().value([3.0, 4.0])
+    12.5
+    """
+
+    __slots__ = ()
+    n_samples = 1
+    lipschitz = 1.0
+    convex = True
+
+    def __new__(cls, center: Any = None) -> SquaredNorm:
+        return super().__new__(cls, np.empty(0) if center is None else checks.vector(center, "center"))
+
+    @property
+    def dimension(self) -> int | None:  # type: ignore[override]
+        return self.center.size or None
+
+
+@draw.register(SquaredNorm)
+def _(objective, rng, batch):
+    fill(batch, 0)
+    return batch
+
+
+@accumulate.register(SquaredNorm)
+def _(objective, batch, x, w, y, v, out):
+    value_x = 0.0
+    value_y = 0.0
+    for j in range(x.size):
+        center = objective.center[j] if objective.center.size > 0 else 0.0
+        at_x = x[j] - center
+        at_y = y[j] - center
+        value_x += 0.5 * at_x * at_x
+        value_y += 0.5 * at_y * at_y
+        out[j] += w * at_x + v * at_y
+    return value_x, value_y
