@@ -1,0 +1,122 @@
+"""What a domain is: a compact convex set Z over which linear functions can be minimised.
+
+A value becomes a domain by deriving from :class:`Domain` and registering :func:`lmo`, :func:`diameter` and
+:func:`contains`. The cut has a default that needs only :func:`lmo` (see ``cut.py``); :func:`project` is optional.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.engine import generic
+
+# Plain numbers, because compiled code returns them; CutStatus gives them names.
+FREE = 0
+ACTIVE = 1
+EMPTY = 2
+INVALID = 3
+
+
+@generic
+def lmo(domain, c, out):
+    """Set ``out`` to a point of Z that minimises ⟨c, s⟩."""
+
+
+@generic
+def cut_lmo(domain, c, a, b, out):
+    """Set ``out`` to a point of Z that minimises ⟨c, s⟩ where ⟨a, s⟩ ≤ b; return (status, multiplier).
+
+    The status is FREE if the minimiser over Z satisfies the cut, ACTIVE if the cut binds, EMPTY if no point of Z satisfies
+    it: then ``out`` is a point that violates it least. It is INVALID, and ``out`` untouched, if an input is not finite.
+    The multiplier λ ≥ 0 makes ``out`` a minimiser of ⟨c + λ a, s⟩ over Z; it is infinite if the cut is EMPTY.
+    """
+
+
+@generic
+def cut_step(domain, c, a, b, step, x, work):
+    """Set x ← (1 − step) x + step · s for the minimiser s of :func:`cut_lmo`; return (status, multiplier) as it does.
+
+    ``work`` is room for one point. The default makes s in full; a set whose atoms are sparse can do with less. If the status
+    is INVALID, x is untouched.
+    """
+
+
+@generic
+def project(domain, x, out):
+    """Set ``out`` to the point of Z that is nearest to x."""
+
+
+@generic
+def diameter(domain):
+    """Return the largest distance between two points of Z."""
+
+
+@generic
+def contains(domain, x, tol):
+    """Return whether x lies in Z, up to ``tol`` relative to the size of Z."""
+
+
+class CutStatus(IntEnum):
+    """What became of a half-space."""
+
+    FREE = FREE
+    ACTIVE = ACTIVE
+    EMPTY = EMPTY
+
+
+class Cut(NamedTuple):
+    """The answer to a linear minimisation over Z and a half-space."""
+
+    point: np.ndarray
+    status: CutStatus
+    multiplier: float
+
+
+class Domain:
+    """The common part of all sets: what users ask them from Python.
+
+    Attributes
+    ----------
+    dimension : int or None
+        Number of variables; None if any number will do.
+    """
+
+    __slots__ = ()
+
+    dimension: int | None = None
+
+    def lmo(self, c: Any) -> np.ndarray:
+        """Return a point of the set that minimises ⟨c, s⟩."""
+        c = checks.vector(c, "c", self.dimension)
+        out = np.empty_like(c)
+        lmo(self, c, out)
+        return out
+
+    def cut_lmo(self, c: Any, a: Any, b: float) -> Cut:
+        """Return a point of the set that minimises ⟨c, s⟩ where ⟨a, s⟩ ≤ b, with the cut's status and multiplier."""
+        c = checks.vector(c, "c", self.dimension)
+        a = checks.vector(a, "a", c.size)
+        b = checks.real(b, "b")
+        out = np.empty_like(c)
+        status, multiplier = cut_lmo(self, c, a, b, out)
+        return Cut(out, CutStatus(status), float(multiplier))
+
+    def project(self, x: Any) -> np.ndarray:
+        """Return the point of the set that is nearest to x."""
+        x = checks.vector(x, "x", self.dimension)
+        out = np.empty_like(x)
+        project(self, x, out)
+        return out
+
+    @property
+    def diameter(self) -> float:
+        """The largest distance between two points of the set."""
+        return float(diameter(self))
+
+    def contains(self, x: Any, tol: float = 1e-9) -> bool:
+        """Return whether x lies in the set, up to ``tol`` relative to the size of the set."""
+        return bool(contains(self, checks.vector(x, "x", self.dimension), float(tol)))

@@ -1,0 +1,165 @@
+"""Balls of norms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from tiebreak import checks
+from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
+from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
+from tiebreak.engine import kernel
+from tiebreak.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
+
+
+class _L1Ball(NamedTuple):
+    radius: float
+
+
+class L1Ball(Domain, _L1Ball):
+    """The set {x : ‖x‖₁ ≤ radius}. Its atoms are ±radius on one coordinate, so that solutions tend to be sparse.
+
+    Parameters
+    ----------
+    radius : float, positive
+
+    Examples
+    --------
+    >>> ball = L1Ball(2.0)
+    >>> ball.lmo([1.0, -3.0])
+    array([0., 2.])
+    >>> ball.cut_lmo([1.0, -3.0], [0.0, 1.0], 1.0).point
+    array([-1.,  1.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, radius: Any) -> L1Ball:
+        return super().__new__(cls, checks.real(radius, "radius", above=0.0))
+
+
+@lmo.register(L1Ball)
+def _(domain, c, out):
+    fill(out, 0.0)
+    i = abs_argmax(c)
+    out[i] = -math.copysign(domain.radius, c[i])
+
+
+@cut_lmo.register(L1Ball)
+def _(domain, c, a, b, out):
+    status, multiplier, i, at_i, j, at_j = l1_cut(domain, c, a, b)
+    if status != INVALID:
+        fill(out, 0.0)
+        out[i] += at_i
+        out[j] += at_j
+    return status, multiplier
+
+
+@cut_step.register(L1Ball)
+def _(domain, c, a, b, step, x, work):
+    status, multiplier, i, at_i, j, at_j = l1_cut(domain, c, a, b)
+    if status != INVALID:
+        scale(1.0 - step, x)
+        x[i] += step * at_i
+        x[j] += step * at_j
+    return status, multiplier
+
+
+@kernel
+def l1_cut(domain, c, a, b):
+    """Return (status, multiplier, i, s_i, j, s_j) of the cut's minimiser s, which is zero elsewhere.
+
+    It is the dual search of ``cut.py`` in units of the radius, with atoms kept as a coordinate and a sign.
+    """
+    r = domain.radius
+    i = abs_argmax(c)
+    size_c = abs(c[i])
+    if not (math.isfinite(size_c) and math.isfinite(a[i])) or math.isnan(b):
+        return INVALID, math.nan, 0, 0.0, 0, 0.0
+    sign_i = -math.copysign(1.0, c[i])
+    if sign_i * r * a[i] <= b:
+        return FREE, 0.0, i, sign_i * r, i, 0.0
+    return l1_dual_search(r, c, a, b, i)
+
+
+@kernel(inline=False)
+def l1_dual_search(r, c, a, b, i):
+    """Return what :func:`l1_cut` does, if the atom of c at coordinate i violates the cut."""
+    sign_i = -math.copysign(1.0, c[i])  # the atom that violates the cut
+    j = abs_argmax(a)
+    sign_j = -math.copysign(1.0, a[j])  # the atom that satisfies it
+    if not math.isfinite(a[j]):
+        return INVALID, math.nan, 0, 0.0, 0, 0.0
+    if -r * abs(a[j]) > b:
+        return EMPTY, math.inf, j, sign_j * r, j, 0.0
+    lift_c, lift_a = 1.0, 1.0
+    if 0.0 < abs(c[i]) < TINY:
+        lift_c = LIFT
+        c = c * lift_c
+    if 0.0 < abs(a[j]) < TINY:
+        lift_a = LIFT
+        a = a * lift_a
+    size_c, size_a = abs(c[i]), abs(a[j])
+    per_c = 1.0 / size_c if size_c > 0.0 else 0.0
+    per_a = 1.0 / size_a if size_a > 0.0 else 0.0
+    bound = b * lift_a / size_a / r if size_a > 0.0 else b
+    c_outside, a_outside = sign_i * c[i] * per_c, sign_i * a[i] * per_a
+    c_inside, a_inside = sign_j * c[j] * per_c, -abs(a[j]) * per_a
+    if a_outside <= bound:
+        return FREE, 0.0, i, sign_i * r, i, 0.0
+
+    for _ in range(MAX_PASSES):
+        p, q = crossing(c_outside, a_outside, c_inside, a_inside)
+        k = abs_argmax_of_sum(p * per_c, c, q * per_a, a)
+        sign_k = -math.copysign(1.0, p * per_c * c[k] + q * per_a * a[k])
+        c_new, a_new = sign_k * c[k] * per_c, sign_k * a[k] * per_a
+        known = (k == i and sign_k == sign_i) or (k == j and sign_k == sign_j)
+        if known or not improves(p, q, c_inside, a_inside, c_new, a_new):
+            break
+        if a_new > bound:
+            i, sign_i, c_outside, a_outside = k, sign_k, c_new, a_new
+        else:
+            j, sign_j, c_inside, a_inside = k, sign_k, c_new, a_new
+
+    weight = boundary_weight(a_outside, a_inside, bound)
+    found = multiplier_of(c_outside, a_outside, c_inside, a_inside, size_c / lift_c, size_a / lift_a)
+    return ACTIVE, found, i, weight * sign_i * r, j, (1.0 - weight) * sign_j * r
+
+
+@project.register(L1Ball)
+def _(domain, x, out):
+    # The answer is sign(x_i) · max(level − gap_i, 0) with gap_i = max|x| − |x_i| and the level that gives it the right norm.
+    # Michelot (1986): take the level of all coordinates, drop those that it leaves at zero, and again. A gap beyond the
+    # radius never survives. Doubles allow some fifty rounds at worst; on data it is about five. ``out`` holds the gaps left.
+    if abs_sum(x) <= domain.radius:
+        copy(x, out)
+        return
+    largest = abs(x[abs_argmax(x)])
+    level = domain.radius
+    left = x.size
+    for i in range(x.size):
+        out[i] = largest - abs(x[i])
+    while True:
+        kept = 0
+        total = 0.0
+        for i in range(left):
+            if out[i] < level:
+                out[kept] = out[i]
+                total += out[i]
+                kept += 1
+        left = kept
+        before, level = level, (domain.radius + total) / left
+        if level == before:
+            break
+    for i in range(x.size):
+        out[i] = math.copysign(max(level - (largest - abs(x[i])), 0.0), x[i])
+
+
+@diameter.register(L1Ball)
+def _(domain):
+    return 2.0 * domain.radius
+
+
+@contains.register(L1Ball)
+def _(domain, x, tol):
+    return abs_sum(x) <= domain.radius * (1.0 + tol)
