@@ -1,0 +1,116 @@
+"""SBCGI: stochastic bilevel conditional gradient for streams, and for finite sums too large to pass over.
+
+Cao, Jiang, Abolfazli, Yazdandoost Hamedani and Mokhtari, Projection-free methods for stochastic simple bilevel
+optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
+
+    ∇f̂_t = (1 − α_t) ∇f̂_{t−1} + ∇f~(x_t, θ_t) − (1 − α_t) ∇f~(x_{t−1}, θ_t)         and ∇ĝ_t, ĝ_t likewise
+    s_t  = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
+    x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
+
+In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, α_t = β_t = ρ_t is ``momentum(t)``, g(x_0) is ``anchor``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.domains.base import EMPTY
+from tiebreak.engine import kernel
+from tiebreak.estimators import storm, storm_cost
+from tiebreak.methods.base import DONE, Cost, Method
+from tiebreak.methods.cutting import State, cut_and_move, start_state
+from tiebreak.methods.fw import SpiderFW
+from tiebreak.problem import Problem
+from tiebreak.schedules import ScheduleLike, power
+
+
+class Constants(NamedTuple):
+    """SBCGI's loop needs nothing besides its schedules."""
+
+
+@kernel
+def advance(problem, state, constants, step, slack, momentum, rng):
+    """Take one step of Algorithm 1 for each entry of the schedules."""
+    f, g, domain = problem
+    x, previous, target, upper, lower, anchor, t, empty_cuts = state
+    for k in range(step.size):
+        keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
+        storm(f, upper, rng, x, previous, keep)
+        storm(g, lower, rng, x, previous, keep)
+        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k])
+        if status < 0:
+            return status
+        if status == EMPTY:
+            empty_cuts[0] += 1
+        t[0] += 1
+    return DONE
+
+
+@dataclass(frozen=True)
+class SBCGI(Method):
+    """Stochastic bilevel conditional gradient with STORM estimates.
+
+    Parameters
+    ----------
+    step : number or function of t, optional
+        The weight of s_t in x_{t+1}, between 0 and 1.
+    slack : number or function of t, optional
+        K_t, by which the cut is moved outwards to allow for noise, in units of g.
+    momentum : number or function of t, optional
+        The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.
+    batch_size : int
+        Samples drawn at each level in an iteration.
+    initial : Method, optional
+        What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
+    preset : str
+        Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment.
+
+    Examples
+    --------
+    >>> SBCGI(slack=0.0, batch_size=8).step
+    power(scale=0.01, exponent=1.0, shift=2.0)
+    """
+
+    step: ScheduleLike | None = None
+    slack: ScheduleLike | None = None
+    momentum: ScheduleLike | None = None
+    batch_size: int = 1
+    initial: Method | None = None
+    preset: str = "paper"
+
+    name = "sbcgi"
+    citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1"
+    setting = "stream or finite sum"
+    needs = "linear minimisation over Z and a half-space"
+    rates = "t^-1/2 at both levels (f convex), t^-1/3 (f not convex)"
+    loop = advance
+    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
+    presets: ClassVar = {
+        "paper": {
+            "step": power(0.01, 1.0, shift=2.0),
+            "slack": power(1e-4, 0.5),
+            "momentum": power(1.0, 1.0),
+            "initial": SpiderFW(level="lower"),
+        }
+    }
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", checks.whole(self.batch_size, "batch_size"))
+        self._settle()
+
+    def constants(self, problem: Problem) -> Constants:
+        return Constants()
+
+    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+        state = start_state(problem, x, self.batch_size, self.batch_size)
+        state.anchor[0] = problem.lower.value(x)
+        return state
+
+    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
+        queries, evaluations = storm_cost(t, self.batch_size)
+        anchor = np.where(t == 0, problem.lower.n_samples, 0)  # the full pass for g(x_0)
+        return Cost(queries, queries + anchor, evaluations, evaluations + anchor)

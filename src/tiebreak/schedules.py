@@ -1,0 +1,81 @@
+"""Sequences of steps, slacks and momenta, as vectorised functions of the iteration t = 0, 1, …
+
+A schedule may be a number, one of the values below, or any function of an array of iterations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiebreak import checks
+
+Schedule = Callable[[np.ndarray], np.ndarray]
+ScheduleLike = float | Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class power:
+    """The power law scale · (t + shift)^(−exponent).
+
+    Examples
+    --------
+    >>> power(0.5, 1.0)(np.array([0, 1, 4]))
+    array([0.5 , 0.25, 0.1 ])
+    """
+
+    scale: float
+    exponent: float
+    shift: float = 1.0
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        base = np.asarray(t, dtype=np.float64) + self.shift
+        if self.exponent == 1.0:
+            return self.scale / base
+        if self.exponent == 0.5:
+            return self.scale / np.sqrt(base)
+        return self.scale * base**-self.exponent
+
+
+@dataclass(frozen=True)
+class constant:
+    """The same value at every iteration.
+
+    Examples
+    --------
+    >>> constant(0.1)(np.array([0, 1]))
+    array([0.1, 0.1])
+    """
+
+    value: float
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(t), self.value)
+
+
+def as_schedule(value: ScheduleLike, name: str) -> Schedule:
+    """Return a schedule from a number or a function."""
+    if callable(value):
+        return value
+    return constant(checks.real(value, name))
+
+
+def evaluate(schedule: Schedule, t: np.ndarray, name: str, largest: float = math.inf) -> np.ndarray:
+    """Return the values of a schedule at iterations t, checked to lie in [0, largest]."""
+    try:
+        values = np.asarray(schedule(t), dtype=np.float64)
+        if values.shape not in ((), t.shape):
+            raise ValueError(f"got shape {values.shape}")
+    except (TypeError, ValueError):  # a function that takes one iteration at a time, such as one that uses `math`
+        values = np.array([float(schedule(int(k))) for k in t])  # type: ignore[arg-type]
+    values = np.array(np.broadcast_to(values, t.shape))
+    wrong = ~((values >= 0.0) & (values <= largest) & (values < math.inf))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        limits = "finite and ≥ 0" if largest == math.inf else f"between 0 and {largest:g}"
+        raise ValueError(f"`{name}` must be {limits}, got {values[k]:g} at iteration {t[k]}")
+    return values

@@ -1,0 +1,59 @@
+"""Interpreted, mixed and compiled runs give the same iterates for every objective × matrix × method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import callable_copy, make_objective
+
+from tiebreak import SBCGF, SBCGI, L1Ball, Problem, SpiderFW, minimize
+from tiebreak.engine import interpreted
+
+LINEAR = [(name, kind) for name in ("least-squares", "logistic", "huber") for kind in ("dense", "csr")]
+PAIRS = [(pair, pair) for pair in LINEAR] + [(("squared-norm", ""), LINEAR[0]), (LINEAR[0], ("squared-norm", ""))]
+METHODS = [
+    SBCGI(step=0.02, slack=1e-3, batch_size=2),
+    SBCGF(step=0.02, slack=1e-4),
+    SpiderFW(step=0.02, level="lower"),
+    SpiderFW(step=0.02, level="upper"),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.name}-{getattr(m, 'level', '')}".strip("-"))
+@pytest.mark.parametrize(("upper", "lower"), PAIRS, ids=lambda pair: "-".join(pair).strip("-"))
+def test_all_ways_to_run_give_the_same_iterates(upper, lower, method):
+    problem = Problem(make_objective(*upper, seed=1), make_objective(*lower, seed=2), L1Ball(1.5))
+    assert problem.compiled
+    x0 = problem.domain.project(np.random.default_rng(0).standard_normal(problem.dimension))
+    constants = method.constants(problem)
+    schedules = method.schedule_values(np.arange(40))
+
+    def run(loop):
+        state = method.start(problem, constants, x0)
+        assert loop(problem, state, constants, *schedules, np.random.default_rng(7)) == 0
+        return state.x
+
+    compiled, mixed = run(method.loop), run(method.loop.python)
+    with interpreted():
+        plain = run(method.loop)
+    np.testing.assert_allclose(mixed, compiled, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(plain, compiled, rtol=1e-12, atol=1e-13)
+    assert np.abs(compiled - x0).max() > 1e-3
+
+
+@pytest.mark.parametrize("method", METHODS[:2], ids=lambda m: m.name)
+def test_a_problem_of_python_functions_gives_the_iterates_of_the_compiled_one(problem, callable_problem, method):
+    assert problem.compiled
+    assert not callable_problem.compiled
+    fast = minimize(problem, method, max_queries=2000)
+    slow = minimize(callable_problem, method, max_queries=2000)
+    np.testing.assert_allclose(slow.x, fast.x, rtol=1e-12, atol=1e-13)
+    assert slow.queries == fast.queries
+    np.testing.assert_allclose(slow.history.lower, fast.history.lower, rtol=1e-11)
+
+
+def test_a_compiled_and_a_python_objective_go_together(problem):
+    mixed = Problem(callable_copy(problem.upper, problem.upper.n_samples, problem.dimension), problem.lower, problem.domain)
+    method = SBCGI(step=0.02, slack=1e-3)
+    a, b = minimize(mixed, method, max_queries=600), minimize(problem, method, max_queries=600)
+    np.testing.assert_allclose(a.x, b.x, rtol=1e-12, atol=1e-13)
