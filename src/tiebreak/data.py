@@ -1,0 +1,343 @@
+"""Loaders and generators of data sets: matrices of counts, places × time, and the regression task made from them.
+
+Wikipedia Math Essential and Montevideo Bus: Rozemberczki et al., PyTorch Geometric Temporal: spatiotemporal signal
+processing with neural machine learning models, CIKM 2021.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.engine import cache_folder
+
+WIKIMATH_URL = (
+    "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/"
+    "dataset/wikivital_mathematics.json"
+)
+WIKIMATH_BLOB = "28aefd607de34627e194f40a80fb50cf549904f4"  # git's id of the file
+TIMEOUT = 60.0  # seconds without a byte from the server
+
+PAGES, DAYS, TOPICS = 1068, 731, 8
+WEEK = np.array([-0.26, -0.15, 0.10, 0.13, 0.12, 0.08, -0.02])  # log visits from Saturday to Friday
+NEARLY_CONSTANT = 1e-9  # relative to the largest absolute value of a column
+
+
+class Part(NamedTuple):
+    """One third of the rows."""
+
+    A: np.ndarray  # rows × features
+    b: np.ndarray  # one target a row
+
+
+class Split(NamedTuple):
+    """A regression task: three disjoint sets of rows, and which column of the data is the target."""
+
+    train: Part
+    validation: Part
+    test: Part
+    target: int
+
+
+def pageviews(seed: int = 0) -> np.ndarray:
+    """Generate counts that behave like two years of daily visits of Wikipedia's mathematics pages.
+
+    The mean of page p on day t is exp(popularity + season + topic + trend) · (1 + burst), where
+
+    - the popularity of a page is log-normal: 1 % of the pages get about a fifth of all visits;
+    - the season is a week, as strong as the page is used at work, plus the academic year (quiet from July to August and at
+      the end of December), as strong as the page's topic is taught; day 0 is Saturday, 16 March;
+    - a page belongs to one of 8 topics, and follows the slow common course of its topic (autoregressive, remembering about
+      a month) more or less closely;
+    - the trend is a parabola of the page's own, some ten per cent over the two years;
+    - a burst comes about every third year to a page, is Pareto-tailed (at most 40 times the usual visits), and decays
+      within days.
+
+    Counts are negative binomial around that mean: Poisson, whose rate varies by a further 15 % from day to day.
+
+    Parameters
+    ----------
+    seed : int
+        Same seed, same matrix, within one version of NumPy.
+
+    Returns
+    -------
+    ndarray of shape (1068, 731)
+        Visits of page p on day t, whole numbers ≥ 0.
+
+    Examples
+    --------
+    >>> pageviews(seed=1).shape
+    (1068, 731)
+    """
+    rng = np.random.default_rng(checks.whole(seed, "seed", least=0))
+    days = np.arange(DAYS)
+    topic = rng.integers(TOPICS, size=PAGES)
+
+    log_mean = rng.normal(np.log(100.0), 1.65, size=(PAGES, 1)) + np.zeros(DAYS)
+    log_mean += rng.gamma(4.0, 0.25, size=(PAGES, 1)) * WEEK[days % 7]
+    taught = rng.uniform(0.2, 1.4, size=TOPICS)[topic] * rng.uniform(0.7, 1.3, size=PAGES)
+    log_mean += taught[:, None] * _academic_year(days)
+
+    course = rng.normal(0.0, 0.04, size=(DAYS, TOPICS))
+    for today in range(1, DAYS):
+        course[today] += 0.97 * course[today - 1]
+    log_mean += rng.gamma(4.0, 0.25, size=(PAGES, 1)) * course.T[topic]
+
+    time = np.linspace(-1.0, 1.0, DAYS)
+    log_mean += rng.normal(0.0, 0.12, size=(PAGES, 1)) * time + rng.normal(0.0, 0.08, size=(PAGES, 1)) * time**2
+
+    bursts = rng.poisson(0.7 * PAGES)
+    age = days - rng.integers(DAYS, size=(bursts, 1))
+    height = np.minimum(1.0 + rng.pareto(1.5, size=(bursts, 1)), 40.0)
+    decay = np.exp(-np.maximum(age, 0) / rng.uniform(1.0, 6.0, size=(bursts, 1)))
+    boost = np.ones((PAGES, DAYS))
+    np.add.at(boost, rng.integers(PAGES, size=bursts), np.where(age >= 0, height * decay, 0.0))
+
+    shape = 0.15**-2
+    rate = np.exp(log_mean) * boost * rng.gamma(shape, 1.0 / shape, size=(PAGES, DAYS))
+    return rng.poisson(rate).astype(np.float64)
+
+
+def wikimath(path: str | os.PathLike[str] | None = None) -> np.ndarray:
+    """Load Wikipedia Math Essential: visits of 1068 mathematics pages on the 731 days from 16 March 2019.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file ``wikivital_mathematics.json``, or another of its form: an object with the keys ``"0"``, ``"1"``, …, one a
+        day, each an object whose ``"y"`` lists the visits of all pages, and ``"time_periods"``, the number of days (all
+        that are there, if missing). By default the file is downloaded once into the cache folder of this user, which
+        ``TIEBREAK_CACHE`` names, and verified at each use.
+
+    Returns
+    -------
+    ndarray of shape (1068, 731)
+        Visits of page p on day t; other files give pages × days.
+
+    Raises
+    ------
+    ConnectionError
+        If the download fails.
+    OSError
+        If what was downloaded is not the expected file, or there is no file at ``path`` (FileNotFoundError).
+    ValueError
+        If the file has another form, or counts that are negative or not finite.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "visits.json")
+    ...     size = path.write_text(json.dumps({"0": {"y": [5, 0]}, "1": {"y": [7, 1]}, "time_periods": 2}))
+    ...     wikimath(path)
+    array([[5., 7.],
+           [0., 1.]])
+    """
+    file = cache_folder() / "data" / WIKIMATH_URL.rpartition("/")[2] if path is None else _existing(path)
+    content = _parsed(_downloaded(file) if path is None else file.read_bytes(), file)
+    counted = max(1, sum(key.isdecimal() for key in content))
+    with _naming(file):
+        periods = checks.whole(content.get("time_periods", counted), "time_periods")
+        missing = next((t for t in range(periods) if str(t) not in content), None)
+        if missing is not None:
+            raise ValueError(f'must have the key "{missing}", one a time period, got the keys {checks.shown(list(content))}')
+    return np.ascontiguousarray(_stacked([content[str(t)] for t in range(periods)], file, "time period").T)
+
+
+def montevideo(path: str | os.PathLike[str]) -> np.ndarray:
+    """Load Montevideo Bus: passengers who board at 675 bus stops in each of 744 hours.
+
+    Parameters
+    ----------
+    path : path
+        The file ``montevideo_bus.json`` of PyTorch Geometric Temporal, or another of its form: an object whose ``"nodes"``
+        lists objects, each with its counts over time as ``"y"``.
+
+    Returns
+    -------
+    ndarray of shape (675, 744)
+        Passengers at stop i in hour t; other files give nodes × times.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file has another form, or counts that are negative or not finite.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "bus.json")
+    ...     size = path.write_text(json.dumps({"nodes": [{"y": [0, 2, 1]}, {"y": [3, 0, 0]}]}))
+    ...     montevideo(path)
+    array([[0., 2., 1.],
+           [3., 0., 0.]])
+    """
+    file = _existing(path)
+    nodes = _parsed(file.read_bytes(), file).get("nodes")
+    if not isinstance(nodes, list) or not nodes:
+        raise ValueError(f'{file} must have a non-empty list "nodes", got {checks.shown(nodes)}')
+    return _stacked(nodes, file, "node")
+
+
+def split(A: Any, seed: int = 0, scaling: str | None = "column-max") -> Split:
+    """Make a regression task of a matrix: one random column is the target, the others are the features.
+
+    Rows are shuffled and cut in thirds, whose sizes differ by at most one. Columns are scaled by statistics of *all* rows,
+    because the features of all rows are known beforehand, and heavy-tailed counts scaled by a third of the rows would leave
+    huge values in the other thirds. No column is shifted, so that zeros stay zeros.
+
+    Parameters
+    ----------
+    A : array_like of shape (n, d)
+        The data, n ≥ 4 and d ≥ 2.
+    seed : int
+        Chooses the target and the rows. A column that is constant on the training third, up to rounding, is passed over.
+    scaling : {"column-max", "std", "none"} or None
+        Divide each column, the target too, by its largest absolute value, so that counts come to lie in [0, 1]; or by its
+        standard deviation; or by nothing. A column of zeros stays as it is, and one without deviation, up to rounding, is
+        divided by its largest absolute value.
+
+    Returns
+    -------
+    Split
+        ``train``, ``validation`` and ``test``, each with its ``A`` and ``b``, and the index of the ``target``.
+
+    Raises
+    ------
+    ValueError
+        If ``A`` is not a finite matrix of that size, or every column is constant on the training third.
+
+    Examples
+    --------
+    >>> task = split(pageviews())
+    >>> task.train.A.shape, task.train.b.shape
+    ((356, 730), (356,))
+    """
+    array = np.asarray(checks.numbers(A, "A"), dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] < 4 or array.shape[1] < 2:
+        raise ValueError(f"`A` must be a matrix of at least 4 rows and 2 columns, got an array of shape {array.shape}")
+    checks.finite(array, "A")
+    scaled = _scaled(array, scaling)
+    rng = np.random.default_rng(checks.whole(seed, "seed", least=0))
+    thirds = np.array_split(rng.permutation(array.shape[0]), 3)
+    candidates = rng.permutation(array.shape[1])
+    target = next((int(j) for j in candidates if _varies(array[thirds[0], j])), None)
+    if target is None:
+        raise ValueError("`A` must have a column that varies on the training third, got none; try another `seed`")
+    features, b = np.delete(scaled, target, axis=1), scaled[:, target]
+    train, validation, test = (Part(features[rows], b[rows]) for rows in thirds)
+    return Split(train, validation, test, target)
+
+
+def _academic_year(days: np.ndarray) -> np.ndarray:
+    """Return the log of visits relative to term time, for days counted from 16 March."""
+
+    def dip(centre: float, width: float) -> np.ndarray:
+        distance = (days + 75 - centre + 182.625) % 365.25 - 182.625
+        return np.exp(-((distance / width) ** 2))
+
+    return -0.5 * dip(210.0, 35.0) - 0.5 * dip(360.0, 8.0)
+
+
+def _varies(column: np.ndarray) -> bool:
+    peak = np.abs(column).max()
+    return bool(peak > 0.0 and np.ptp(column / peak) > NEARLY_CONSTANT)
+
+
+def _scaled(array: np.ndarray, scaling: str | None) -> np.ndarray:
+    if scaling is None or scaling == "none":
+        return array
+    if scaling not in ("column-max", "std"):
+        raise ValueError(f'`scaling` must be "column-max", "std", "none" or None, got {checks.shown(scaling)}')
+    peak = np.abs(array).max(axis=0)
+    unit = array / np.where(peak > 0.0, peak, 1.0)
+    if scaling == "column-max":
+        return unit
+    deviation = unit.std(axis=0)
+    return unit / np.where(deviation > NEARLY_CONSTANT, deviation, 1.0)
+
+
+def _downloaded(file: Path) -> bytes:
+    """Return the content of the cached file; where it is missing or damaged, download it anew."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        content = b""
+    if _blob(content) == WIKIMATH_BLOB:
+        return content
+    remedy = f"get {file.name} by other means and pass its place as `path`"
+    try:
+        with urllib.request.urlopen(WIKIMATH_URL, timeout=TIMEOUT) as response:
+            content = bytes(response.read())
+    except (OSError, http.client.HTTPException) as error:
+        raise ConnectionError(f"could not download {WIKIMATH_URL} ({error or type(error).__name__}); {remedy}") from error
+    if _blob(content) != WIKIMATH_BLOB:
+        raise OSError(
+            f"{WIKIMATH_URL} must have the git blob id {WIKIMATH_BLOB}, got {_blob(content)} ({len(content)} bytes): "
+            f"it was changed there or damaged on the way; try again, or {remedy}"
+        )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # an interrupted write must not leave half a file
+        part = Path(folder, file.name)
+        part.write_bytes(content)
+        os.replace(part, file)
+    return content
+
+
+def _blob(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _existing(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"`path` must be the path of a JSON file, got {checks.shown(path)}")
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileNotFoundError(f"`path` must name an existing file, got {str(file)!r}")
+    return file
+
+
+def _parsed(content: bytes, file: Path) -> dict[str, Any]:
+    with _naming(file):
+        parsed = json.loads(content)
+        if not isinstance(parsed, dict):
+            raise ValueError(f"must hold a JSON object, got {checks.shown(parsed)}")
+    return parsed
+
+
+def _stacked(entries: list[Any], file: Path, kind: str) -> np.ndarray:
+    """Return the counts ``"y"`` of the entries as rows."""
+    rows: list[np.ndarray] = []
+    for i, entry in enumerate(entries):
+        with _naming(f"{file}: {kind} {i}"):
+            if not isinstance(entry, dict) or not isinstance(entry.get("y"), list):
+                raise ValueError(f'must be an object with a list "y", got {checks.shown(entry)}')
+            row = checks.vector(entry["y"], "y", rows[0].size if rows else None)
+            if row.min() < 0.0:
+                raise ValueError(f"`y` must hold counts ≥ 0, got {row.min():g} at [{row.argmin()}]")
+        rows.append(row)
+    return np.stack(rows)
+
+
+@contextmanager
+def _naming(place: str | Path) -> Iterator[None]:
+    """Say in each ValueError which place of which file it is about."""
+    try:
+        yield
+    except (ValueError, RecursionError) as error:  # JSON nested without end
+        raise ValueError(f"{place}: {error}") from None
