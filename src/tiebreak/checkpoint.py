@@ -1,0 +1,96 @@
+"""Runs on disk: one `.npz` file of plain arrays and a JSON text, replaced atomically and read without pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used for this run."""
+
+
+def save(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write a checkpoint: a crash at any moment leaves either the old file or the new one."""
+    text = np.frombuffer(json.dumps({"format": FORMAT, **meta}).encode(), dtype=np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, meta=text, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what :func:`save` wrote."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(arrays.pop("meta").tobytes())
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"the checkpoint {path} is damaged or not one ({error}); delete it to start anew") from error
+    if meta.get("format") != FORMAT:
+        raise CheckpointError(
+            f"the checkpoint {path} has format {meta.get('format')}, not {FORMAT}; delete it to start anew"
+        )
+    return meta, arrays
+
+
+def check_identity(path: Path, stored: dict[str, Any], current: dict[str, Any]) -> None:
+    """Raise if a stored run is not the current one, and name what differs."""
+    for name, value in current.items():
+        if stored.get(name) != value:
+            raise CheckpointError(
+                f"the checkpoint {path} is of another run: its `{name}` is {stored.get(name)}, this one's is {value}; "
+                f"use another path, or delete it to start anew"
+            )
+
+
+def flatten(value: Any, prefix: str = "state") -> dict[str, np.ndarray]:
+    """Return the arrays of a named tuple of arrays and named tuples, by dotted name; the arrays are not copied."""
+    if isinstance(value, np.ndarray):
+        return {prefix: value}
+    arrays: dict[str, np.ndarray] = {}
+    for name, part in zip(value._fields, value, strict=True):
+        arrays.update(flatten(part, f"{prefix}.{name}"))
+    return arrays
+
+
+def digest(value: Any) -> str:
+    """Return a hash of a value: of all data in it, and of the values (not the code) of its schedules."""
+    hasher = hashlib.blake2b(digest_size=12)
+
+    def feed(part: Any) -> None:
+        if isinstance(part, np.ndarray):
+            hasher.update(f"{part.dtype}{part.shape}".encode())
+            hasher.update(np.ascontiguousarray(part).data)
+        elif is_dataclass(part) and not isinstance(part, type):
+            feed(type(part).__name__)
+            for field in fields(part):
+                feed(getattr(part, field.name))
+        elif isinstance(part, tuple):
+            feed(type(part).__name__)
+            for entry in part:
+                feed(entry)
+        elif callable(part):
+            hasher.update(getattr(part, "__qualname__", type(part).__name__).encode())
+        else:
+            hasher.update(repr(part).encode())
+        hasher.update(b"\0")
+
+    feed(value)
+    return hasher.hexdigest()

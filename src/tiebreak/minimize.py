@@ -1,0 +1,514 @@
+"""The only driver: budgets, chunks, recording, stopping, checkpoints."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from tiebreak import checkpoint as checkpoints
+from tiebreak import checks
+from tiebreak.certificate import Certificate, Floors, evaluate
+from tiebreak.methods import Method, as_method
+from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Cost
+from tiebreak.objectives import NonFiniteError, OracleError
+from tiebreak.problem import Problem
+from tiebreak.result import Counts, History, Record, Result, Status
+
+BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
+CHUNK_SECONDS = 0.05  # between two looks at the clock
+INITIAL_SHARE = 0.1  # of the budget, to find the first point
+RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
+CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
+PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
+
+
+def minimize(
+    problem: Problem,
+    method: str | Method = "sbcgf",
+    *,
+    max_queries: int | None = 1_000_000,
+    max_iterations: int | None = None,
+    time_limit: float | None = None,
+    tol: tuple[float, float] | None = None,
+    x0: Any = None,
+    seed: int = 0,
+    callback: Callable[[Snapshot], Any] | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+) -> Result:
+    """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to solve.
+    method : str or Method
+        A name (see ``tiebreak methods``) or a configured method such as ``SBCGI(batch_size=8)``.
+    max_queries : int or None
+        Samples that may be drawn at both levels together, with those for the first point. None: no limit.
+    max_iterations : int, optional
+        Steps that the method may take after the first point is found.
+    time_limit : float, optional
+        Seconds of computing; compilation and the evaluations for the history are not counted.
+    tol : (float, float), optional
+        (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are looked at with each record.
+    x0 : array, optional
+        A point of the domain to start from. The methods that cut keep g near g(x0), so it should nearly minimise g. If it is
+        not given, a tenth of the budget goes to finding such a point.
+    seed : int
+        Same seed, same result, bit for bit.
+    callback : callable, optional
+        Called with a :class:`Snapshot` at each record; the run stops if it returns something true.
+    progress : bool, optional
+        Whether to show a progress bar; if not given, only in a terminal.
+    checkpoint : path, optional
+        File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
+        bit for bit where an uninterrupted one does.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged or of another run.
+    OracleError
+        If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
+
+    Examples
+    --------
+    The least-squares solution of smallest norm:
+
+    >>> import tiebreak
+    >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
+    >>> result = tiebreak.minimize(problem, tiebreak.SBCGF(step=1e-3, slack=0.0), max_queries=20_000)
+    >>> result.x.round(2)
+    array([0.5, 0.5])
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
+    limits = _limits(max_queries, max_iterations, time_limit, tol)
+    run = _Run(problem, as_method(method), limits, _start(problem, x0), x0 is None, checks.whole(seed, "seed", least=0))
+    if callback is not None and not callable(callback):
+        raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
+    run.callback = callback
+    if checkpoint is not None:
+        run.open_checkpoint(Path(checkpoint))
+    with run.progress_bar(sys.stderr.isatty() if progress is None else progress):
+        return run.finish(*run.go())
+
+
+class Snapshot:
+    """What a callback sees: a copy of the point and the record made at it, with the record's fields as attributes.
+
+    Attributes
+    ----------
+    x : array, (d,), read-only
+    record : Record
+    """
+
+    def __init__(self, x: np.ndarray, record: Record):
+        self.x = x.copy()
+        self.x.flags.writeable = False
+        self.record = record
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.record, name)
+
+
+class Limits(NamedTuple):
+    """When to stop; infinite where there is no limit."""
+
+    queries: float
+    iterations: float
+    seconds: float
+    tol: tuple[float, float] | None
+
+
+def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) -> Limits:
+    limits = Limits(
+        queries=math.inf if max_queries is None else checks.whole(max_queries, "max_queries"),
+        iterations=math.inf if max_iterations is None else checks.whole(max_iterations, "max_iterations"),
+        seconds=math.inf if time_limit is None else checks.real(time_limit, "time_limit", above=0.0),
+        tol=None,
+    )
+    if tol is not None:
+        if np.shape(tol) != (2,):
+            raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
+        upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
+        limits = limits._replace(tol=(upper, lower))
+    elif math.isinf(min(limits[:3])):
+        raise ValueError("a run needs an end: give `max_queries`, `max_iterations`, `time_limit` or `tol`")
+    return limits
+
+
+def _start(problem: Problem, x0: Any) -> np.ndarray:
+    if x0 is None:  # halfway between two opposite atoms: the centre of a symmetric set
+        ones = np.ones(problem.dimension)
+        return 0.5 * (problem.domain.lmo(ones) + problem.domain.lmo(-ones))
+    x = checks.vector(x0, "x0", problem.dimension)
+    if not problem.domain.contains(x):
+        raise ValueError("`x0` must lie in the domain, and it does not; `problem.domain.project(x0)` is the nearest point")
+    return x
+
+
+class _Block(NamedTuple):
+    """A fixed range of iterations with their schedules and costs."""
+
+    start: int
+    schedules: tuple[np.ndarray, ...]
+    cost: np.ndarray  # (4, BLOCK), in the order of Cost
+    total: np.ndarray  # (BLOCK + 1,): queries at both levels before each iteration, from the start of the block
+
+
+class _Run:
+    """One run: everything that changes, most of it as it is stored in a checkpoint."""
+
+    def __init__(self, problem: Problem, method: Method, limits: Limits, x: np.ndarray, seek: bool, seed: int):
+        self.problem, self.method, self.limits, self.seed = problem, method, limits, seed
+        self.first_x = x
+        initial = method.seeks_with if seek else None
+        self.phases = [method] if initial is None else [initial, method]
+        for each in self.phases:
+            each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
+        self.rng = np.random.default_rng(seed)
+        self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
+        self.seconds = 0.0
+        self.records: list[Record] = []
+        self.floors = Floors()
+        self.certificate: Certificate | None = None
+        self.safe: tuple[np.ndarray, Certificate] | None = None  # the last point at which all values were finite
+        self.chunk = 1
+        self.clean = True  # whether the state is that of a completed iteration
+        self.callback: Callable[[Snapshot], Any] | None = None
+        self.path: Path | None = None
+        self.saved_at = time.monotonic()
+        self.bar: tqdm | None = None
+        self.enter(0, x)
+
+    # Phases
+
+    def enter(self, phase: int, x: np.ndarray) -> None:
+        """Begin a phase at a point."""
+        self.phase = phase
+        self.phase_queries = self.queries
+        self.current = self.phases[phase]
+        self.constants = self.current.constants(self.problem)
+        self.state = self.current.start(self.problem, self.constants, x)
+        self.block: _Block | None = None
+        self.describe(f"{self.current.name} for a first point" if self.seeking else self.current.name)
+
+    @property
+    def seeking(self) -> bool:
+        """Whether this phase only seeks the first point."""
+        return self.phase < len(self.phases) - 1
+
+    @property
+    def queries(self) -> int:
+        return int(self.counts[:2].sum())
+
+    def compile(self) -> None:
+        """Compile all that this run will call, or load it from disk, before the clock starts and anything can be lost."""
+        self.describe("compiling (once for each combination of methods, objectives and sets)")
+        for method in self.phases if self.problem.compiled else ():
+            constants = method.constants(self.problem)
+            state = method.start(self.problem, constants, self.first_x)
+            method.loop(self.problem, state, constants, *method.schedule_values(np.arange(0)), self.rng)
+        self.describe(f"{self.current.name} for a first point" if self.seeking else self.current.name)
+
+    def go(self) -> tuple[Status, Exception | None]:
+        """Run all phases; return why it ended and what was raised, if anything was."""
+        self.compile()
+        try:
+            while True:
+                status = self.record() if not self.records or self.due() else self.step()
+                if status is not None and self.seeking and status in _ENDS_A_PHASE:
+                    if not self._recorded():
+                        self.record()
+                    self.enter(self.phase + 1, self.state.x)
+                elif status is not None:
+                    return status, None
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED, None
+        except Exception as error:
+            if self.safe is None:
+                raise
+            return _status_of(error), error
+
+    # Chunks
+
+    def step(self) -> Status | None:
+        """Run one chunk of iterations; return why the phase or the run must end, if it must."""
+        t = int(self.state.iteration[0])
+        block = self._block_of(t)
+        low = t - block.start
+        high, status = self._end_of_chunk(block, low)
+        if status is not None:
+            return status
+        self.clean = False
+        began = time.perf_counter()
+        try:
+            schedules = (values[low:high] for values in block.schedules)
+            outcome = self.current.loop(self.problem, self.state, self.constants, *schedules, self.rng)
+        finally:
+            elapsed = time.perf_counter() - began
+            self.seconds += elapsed
+            done = int(self.state.iteration[0]) - t
+            self.counts += block.cost[:, low : low + done].sum(axis=1)
+        if outcome != DONE:
+            level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
+            raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
+        self.clean = True
+        self.chunk = max(1, min(4 * self.chunk, BLOCK, int(done * CHUNK_SECONDS / max(elapsed, 1e-9))))
+        self.show()
+        self.save(CHECKPOINT_SECONDS)
+        return None
+
+    def _block_of(self, t: int) -> _Block:
+        start = t // BLOCK * BLOCK
+        if self.block is None or self.block.start != start:
+            iterations = np.arange(start, start + BLOCK)
+            cost = np.array(self.current.cost(self.problem, self.constants, iterations))
+            total = np.concatenate([[0], np.cumsum(cost[0] + cost[1])])
+            self.block = _Block(start, self.current.schedule_values(iterations), cost, total)
+        return self.block
+
+    def _end_of_chunk(self, block: _Block, low: int) -> tuple[int, Status | None]:
+        """Return where in its block the chunk that begins at ``low`` ends, or which limit allows no further iteration."""
+        share = INITIAL_SHARE if self.seeking else 1.0
+        if self.seconds >= self.limits.seconds * share:
+            return low, Status.TIME
+        left = self._query_limit() - self.queries
+        affordable = int(np.searchsorted(block.total, block.total[low] + left, side="right")) - 1
+        if affordable <= low:
+            return low, Status.QUERIES
+        allowed = BLOCK if self.seeking else int(min(self.limits.iterations - block.start, BLOCK))
+        if allowed <= low:
+            return low, Status.ITERATIONS
+        to_record = int(np.searchsorted(block.total, block.total[low] + self.next_record - self.queries, side="left"))
+        return max(low + 1, min(low + self.chunk, affordable, allowed, to_record)), None
+
+    def _query_limit(self) -> float:
+        """Return how many queries the run may have made by the end of this phase."""
+        if not self.seeking:
+            return self.limits.queries
+        if math.isfinite(self.limits.queries):
+            return self.limits.queries * INITIAL_SHARE
+        if math.isfinite(self.limits.iterations):
+            constants = self.method.constants(self.problem)
+            cost = Cost(*self.method.cost(self.problem, constants, np.arange(int(self.limits.iterations))))
+            return float(cost.upper_queries.sum() + cost.lower_queries.sum()) * INITIAL_SHARE / (1.0 - INITIAL_SHARE)
+        return math.inf
+
+    # Records
+
+    def due(self) -> bool:
+        """Whether a record is to be made before the next iteration."""
+        return self.queries >= self.next_record and not self._recorded()
+
+    def _recorded(self) -> bool:
+        """Whether the last record is of the current point."""
+        return self.records[-1][:2] == (int(not self.seeking), int(self.state.iteration[0]))
+
+    def record(self) -> Status | None:
+        """Evaluate the current point in full; return why the phase or the run must end, if it must."""
+        x = self.state.x
+        certificate = evaluate(self.problem, x, self.floors)
+        if not certificate.finite:
+            level = "upper" if not math.isfinite(certificate.upper) else "lower"
+            raise NonFiniteError(f"the {level} objective is NaN or infinite at iteration {self.state.iteration[0]}")
+        self.floors, self.certificate, self.safe = certificate.floors, certificate, (x.copy(), certificate)
+        record = Record(
+            phase=int(not self.seeking),
+            iteration=int(self.state.iteration[0]),
+            upper_queries=int(self.counts[0]),
+            lower_queries=int(self.counts[1]),
+            seconds=self.seconds,
+            upper=certificate.upper,
+            lower=certificate.lower,
+            upper_bound_gap=certificate.upper_bound_gap,
+            lower_bound_gap=certificate.lower_bound_gap,
+            empty_cuts=int(self.state.empty_cuts[0]),
+        )
+        self.records.append(record)
+        self.show()
+        if self.callback is not None and self.callback(Snapshot(x, record)):
+            return Status.CALLBACK
+        return Status.TOLERANCE if self._within_tolerance(certificate) else None
+
+    @property
+    def next_record(self) -> float:
+        """The queries at which the next record is made: ever fewer, and at most one full evaluation for as many samples."""
+        last = self.records[-1]
+        made = last.upper_queries + last.lower_queries
+        full = self.problem.upper.n_samples + self.problem.lower.n_samples
+        return made + max(RECORD_GROWTH * (made - self.phase_queries), full)
+
+    def _within_tolerance(self, certificate: Certificate) -> bool:
+        if self.limits.tol is None:
+            return False
+        upper, lower = self.limits.tol
+        if self.seeking:
+            return certificate.lower_bound_gap <= lower / 2
+        gap = certificate.upper_bound_gap if self.problem.upper.convex else certificate.stationarity
+        return gap <= upper and certificate.lower_bound_gap <= lower
+
+    # The end
+
+    def finish(self, status: Status, error: Exception | None) -> Result:
+        """Return the result at the last point, or at the last one that can be evaluated if this one cannot."""
+        self.callback = None
+        if not self._recorded():
+            try:
+                self.record()
+            except Exception as last:
+                if error is None:
+                    status, error = _status_of(last), last
+        if self.clean:
+            self.save(0.0)
+        assert self.safe is not None
+        x, certificate = self.safe
+        message = status.value if error is None else f"{status.value}. {self._blame(error)}"
+        if error is not None:
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return Result(
+            x=x,
+            upper=certificate.upper,
+            lower=certificate.lower,
+            upper_bound_gap=certificate.upper_bound_gap,
+            lower_bound_gap=certificate.lower_bound_gap,
+            stationarity=certificate.stationarity,
+            status=status,
+            message=message,
+            iterations=0 if self.seeking else int(self.state.iteration[0]),
+            queries=Counts(int(self.counts[0]), int(self.counts[1])),
+            evaluations=Counts(int(self.counts[2]), int(self.counts[3])),
+            empty_cuts=int(self.state.empty_cuts[0]),
+            seconds=self.seconds,
+            history=History(self.records),
+            method=self.method,
+            settings={"compiled": self.problem.compiled, "phases": self.phases, "seed": self.seed},
+            error=error,
+        )
+
+    def _blame(self, error: Exception) -> str:
+        """Return an error's text, with the level whose objective it came from and the iteration."""
+        objective = getattr(error, "objective", None)
+        level = "upper: " if objective is self.problem.upper else "lower: " if objective is self.problem.lower else ""
+        text = str(error) if isinstance(error, OracleError) else f"{type(error).__name__}: {error}"
+        return f"{level}{text} (after iteration {self.state.iteration[0]} of {self.current.name})"
+
+    # Checkpoints
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes this run the one it is: whatever its course depends on."""
+        return {
+            "problem": checkpoints.digest(self.problem),
+            "method": self.method.name,
+            "x0": checkpoints.digest((self.first_x, len(self.phases))),
+            "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
+            "seed": self.seed,
+            "max_queries": self.limits.queries,
+            "max_iterations": self.limits.iterations,
+            "tol": self.limits.tol and list(self.limits.tol),
+        }
+
+    def open_checkpoint(self, path: Path) -> None:
+        """Save the run here from now on, and go on from what is saved here, if anything is."""
+        if not path.parent.is_dir():
+            raise ValueError(f"`checkpoint` must be a file in an existing folder, and there is no folder {path.parent}")
+        self.path, self.same = path, self.identity()
+        if not path.exists():
+            return
+        meta, arrays = checkpoints.load(path)
+        checkpoints.check_identity(path, meta["identity"], self.same)
+        try:
+            self._restore(meta, arrays)
+        except (KeyError, ValueError, TypeError) as error:
+            message = f"the checkpoint {path} is damaged ({error}); delete it to start anew"
+            raise checkpoints.CheckpointError(message) from error
+
+    def save(self, interval: float) -> None:
+        """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
+        if self.path is None or time.monotonic() - self.saved_at < interval:
+            return
+        meta = {
+            "identity": self.same,
+            "phase": self.phase,
+            "phase_queries": self.phase_queries,
+            "seconds": self.seconds,
+            "rng": self.rng.bit_generator.state,
+            "floors": self.floors,
+            "certificate": self.certificate,
+        }
+        history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
+        safe = self.state.x if self.safe is None else self.safe[0]
+        arrays = {**checkpoints.flatten(self.state), **history, "counts": self.counts, "safe": safe}
+        try:
+            checkpoints.save(self.path, meta, arrays)
+        except OSError as error:  # the run is worth more than its checkpoint
+            warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
+        self.saved_at = time.monotonic()
+
+    def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.counts[:] = arrays["counts"]
+        self.enter(meta["phase"], self.first_x)
+        for name, array in checkpoints.flatten(self.state).items():
+            array[...] = arrays[f"{name}"]
+        self.phase_queries = meta["phase_queries"]
+        self.seconds = meta["seconds"]
+        self.rng.bit_generator.state = meta["rng"]
+        self.floors = Floors(*meta["floors"])
+        columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
+        self.records = [Record(*row) for row in zip(*columns, strict=True)]
+        if meta["certificate"] is not None:
+            *values, floors = meta["certificate"]
+            self.certificate = Certificate._make([*values, Floors(*floors)])
+            self.safe = (arrays["safe"], self.certificate)
+
+    # Progress
+
+    @contextmanager
+    def progress_bar(self, wanted: bool) -> Iterator[None]:
+        """Show a bar over the limit that is given, if it is wanted."""
+        total = next((limit for limit in self._measurable if math.isfinite(limit)), None)
+        with tqdm(total=total, disable=not wanted, unit_scale=True, mininterval=0.2) as self.bar:
+            yield
+
+    @property
+    def _measurable(self) -> tuple[float, float, float]:
+        return self.limits.queries, self.limits.iterations, self.limits.seconds
+
+    def show(self) -> None:
+        """Bring the bar up to date."""
+        if self.bar is None or self.bar.disable:
+            return
+        spent = (self.queries, 0 if self.seeking else int(self.state.iteration[0]), self.seconds)
+        kind = next((k for k, limit in enumerate(self._measurable) if math.isfinite(limit)), 0)
+        self.bar.n = min(spent[kind], self.bar.total or math.inf)
+        if self.certificate is not None:
+            c = self.certificate
+            self.bar.set_postfix_str(f"f {c.upper:.4g}, g {c.lower:.4g}, g − g* ≤ {c.lower_bound_gap:.2g}", refresh=False)
+        self.bar.update(0)
+
+    def describe(self, text: str) -> None:
+        """Say what is being done."""
+        if self.bar is not None and not self.bar.disable:
+            self.bar.set_description(text)
+
+
+_ENDS_A_PHASE = {Status.TOLERANCE, Status.QUERIES, Status.ITERATIONS, Status.TIME}
+
+
+def _status_of(error: Exception) -> Status:
+    return Status.NOT_FINITE if isinstance(error, NonFiniteError) else Status.FAILED

@@ -1,0 +1,175 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+
+class Status(Enum):
+    """Why a run ended, as a sentence."""
+
+    TOLERANCE = "tolerance reached: both bounds are within `tol`"
+    QUERIES = "budget spent: `max_queries` samples were drawn"
+    ITERATIONS = "budget spent: `max_iterations` were made"
+    TIME = "budget spent: `time_limit` has passed"
+    CALLBACK = "stopped by the callback"
+    INTERRUPTED = "interrupted: Ctrl-C was pressed"
+    NOT_FINITE = "stopped: an objective returned NaN or infinity; x is the last point before it"
+    FAILED = "stopped: a function that was passed in failed; x is the last point before it"
+
+
+class Counts(NamedTuple):
+    """Something counted at both levels."""
+
+    upper: int
+    lower: int
+
+    @property
+    def total(self) -> int:
+        """Both levels together."""
+        return self.upper + self.lower
+
+
+class Record(NamedTuple):
+    """One row of a history: exact values on the full data, evaluated with the clock stopped."""
+
+    phase: int  # 0 while the first point is sought, 1 afterwards
+    iteration: int  # of the phase
+    upper_queries: int
+    lower_queries: int
+    seconds: float
+    upper: float
+    lower: float
+    upper_bound_gap: float
+    lower_bound_gap: float
+    empty_cuts: int
+
+
+class History:
+    """The records of a run as columns: ``history.queries``, ``history.upper``, …
+
+    Every field of :class:`Record` is an array of one entry a record, and ``queries`` is the sum over both levels.
+    """
+
+    def __init__(self, records: list[Record]):
+        self.records = tuple(records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name not in Record._fields:
+            raise AttributeError(f"a history has no column {name!r}; it has queries, {', '.join(Record._fields)}")
+        return np.array([getattr(record, name) for record in self.records])
+
+    @property
+    def queries(self) -> np.ndarray:
+        """Samples drawn at both levels together."""
+        return self.upper_queries + self.lower_queries
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the history as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("a DataFrame needs pandas: pip install 'tiebreak[pandas]'") from None
+        return pandas.DataFrame(self.records, columns=Record._fields)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of a run. All values are exact, recomputed on the full data at the returned point.
+
+    Attributes
+    ----------
+    x : array, (d,)
+        The point found.
+    upper, lower : float
+        f(x) and g(x).
+    lower_bound_gap : float
+        A proven bound: g(x) − g* is at most this.
+    upper_bound_gap : float
+        A proven bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
+        possible. NaN if f is not known to be convex.
+    stationarity : float
+        The largest decrease of f's linear model over the points that g's cut at x leaves; for f not convex a measure of how
+        far x is from stationary.
+    status : Status
+    message : str
+        The status as a sentence, with details where there are any.
+    iterations : int
+        Steps of the method, without those that sought the first point.
+    queries, evaluations : Counts
+        Samples drawn and gradients evaluated by level, with those of the first point.
+    empty_cuts : int
+        How often the estimated cut left nothing of the domain.
+    seconds : float
+        Computing time, without compilation and the evaluations for the history.
+    history : History
+    method : Method
+        The method as it was configured.
+    settings : dict
+        What was decided on the way.
+    error : Exception or None
+        What a function of the problem raised.
+    """
+
+    x: np.ndarray
+    upper: float
+    lower: float
+    upper_bound_gap: float
+    lower_bound_gap: float
+    stationarity: float
+    status: Status
+    message: str
+    iterations: int
+    queries: Counts
+    evaluations: Counts
+    empty_cuts: int
+    seconds: float
+    history: History
+    method: Any
+    settings: dict[str, Any] = field(default_factory=dict)
+    error: Exception | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the run ended as it was asked to: nothing failed and nobody interrupted it."""
+        return self.status not in (Status.NOT_FINITE, Status.FAILED, Status.INTERRUPTED)
+
+    def __str__(self) -> str:
+        rows = [
+            ("method", self.method.name),
+            ("status", self.message),
+            ("upper f(x)", f"{self.upper:.6g}"),
+            ("  f(x) − f* ≤", f"{self.upper_bound_gap:.3g}"),
+            ("lower g(x)", f"{self.lower:.6g}"),
+            ("  g(x) − g* ≤", f"{self.lower_bound_gap:.3g}"),
+            ("iterations", f"{self.iterations:,}"),
+            ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
+            ("empty cuts", f"{self.empty_cuts:,}"),
+            ("seconds", f"{self.seconds:.3g}"),
+        ]
+        return "\n".join(f"{name:<14}{value}" for name, value in rows)
+
+    __repr__ = __str__
+
+    def plot(self, **named: Result) -> Figure:
+        """Draw both objectives and the bounds of both gaps against queries.
+
+        Parameters
+        ----------
+        **named : Result
+            Other results to draw beside this one, by the name they get in the legend.
+        """
+        from tiebreak.figures import plot_results
+
+        return plot_results({self.method.name: self, **named})

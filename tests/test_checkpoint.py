@@ -1,0 +1,165 @@
+"""Runs that are stopped, killed and resumed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import QUICK
+
+import tiebreak
+from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, minimize
+
+METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
+
+
+def same(a: tiebreak.Result, b: tiebreak.Result) -> None:
+    assert a.x.tobytes() == b.x.tobytes()
+    assert (a.queries, a.evaluations, a.iterations, a.empty_cuts) == (b.queries, b.evaluations, b.iterations, b.empty_cuts)
+    assert (a.upper, a.lower) == (b.upper, b.lower)
+    for column in set(tiebreak.Record._fields) - {"seconds"}:
+        assert getattr(a.history, column).tobytes() == getattr(b.history, column).tobytes()
+
+
+@METHODS
+@pytest.mark.parametrize("stop", [2, 15, 40])
+def test_a_stopped_run_ends_where_the_uninterrupted_one_does(problem, tmp_path, method, stop):
+    whole = minimize(problem, method, max_queries=30_000, seed=1)
+    records = []
+
+    def count(snapshot):
+        records.append(snapshot)
+        return len(records) == stop
+
+    path = tmp_path / "run.npz"
+    first = minimize(problem, method, max_queries=30_000, seed=1, callback=count, checkpoint=path)
+    assert first.status is Status.CALLBACK
+    same(minimize(problem, method, max_queries=30_000, seed=1, checkpoint=path), whole)
+    again = minimize(problem, method, max_queries=30_000, seed=1, checkpoint=path)  # a finished run is just read
+    same(again, whole)
+    assert again.status is Status.QUERIES
+
+
+def test_a_run_of_python_functions_resumes_too(callable_problem, tmp_path):
+    whole = minimize(callable_problem, QUICK, max_queries=3000)
+    seen, arguments = [], {"max_queries": 3000, "checkpoint": tmp_path / "run.npz"}
+    stopped = minimize(callable_problem, QUICK, callback=lambda s: seen.append(s) or len(seen) == 20, **arguments)
+    assert stopped.status is Status.CALLBACK
+    same(minimize(callable_problem, QUICK, **arguments), whole)
+
+
+def test_time_that_was_spent_before_counts(problem, tmp_path):
+    arguments = {"max_queries": None, "checkpoint": tmp_path / "run.npz"}
+    first = minimize(problem, QUICK, time_limit=0.05, **arguments)
+    second = minimize(problem, QUICK, time_limit=0.1, **arguments)
+    assert second.queries.total > first.queries.total
+    assert second.seconds >= 0.1
+    assert second.history.seconds[-1] >= first.seconds
+
+
+PROGRAM = """
+import sys, numpy as np
+sys.path.insert(0, {tests!r})
+import tiebreak
+from tiebreak.minimize import minimize
+import conftest
+sys.modules["tiebreak.minimize"].CHECKPOINT_SECONDS = 0.0
+problem = tiebreak.Problem(
+    conftest.make_objective("least-squares", seed=1), conftest.make_objective("least-squares", seed=2), tiebreak.L1Ball(6.0)
+)
+print("ready", flush=True)
+result = minimize(problem, tiebreak.SBCGI(step=1e-2, slack=1e-3), max_queries=30_000_000, seed=1, checkpoint={path!r})
+np.save({out!r}, result.x)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 on this system")
+def test_a_killed_run_resumes_bit_for_bit(problem, tmp_path):
+    path, out = tmp_path / "run.npz", tmp_path / "x.npy"
+    program = PROGRAM.format(tests=str(Path(__file__).parent), path=str(path), out=str(out))
+    rng = random.Random(0)
+    kills = 0
+    for attempt in range(60):
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        deadline = time.monotonic() + (rng.uniform(0.2, 1.5) if attempt < 5 else 600.0)
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+        process.stdout.close()
+        if out.exists():
+            break
+    assert kills >= 2
+    whole = minimize(problem, SBCGI(step=1e-2, slack=1e-3), max_queries=30_000_000, seed=1)
+    assert np.load(out).tobytes() == whole.x.tobytes()
+    assert not list(tmp_path.glob("*.part")) or kills > 0
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    content = path.read_bytes()
+    others = {
+        "problem": lambda: minimize(problem._replace(domain=L1Ball(2.0)), QUICK, max_queries=2000, checkpoint=path),
+        "method": lambda: minimize(problem, "sbcgi", max_queries=2000, checkpoint=path),
+        "parameters": lambda: minimize(problem, SBCGF(step=2e-2, slack=1e-6), max_queries=2000, checkpoint=path),
+        "seed": lambda: minimize(problem, QUICK, max_queries=2000, seed=1, checkpoint=path),
+        "max_queries": lambda: minimize(problem, QUICK, max_queries=3000, checkpoint=path),
+        "x0": lambda: minimize(problem, QUICK, max_queries=2000, x0=np.zeros(18), checkpoint=path),
+        "tol": lambda: minimize(problem, QUICK, max_queries=2000, tol=(1e-9, 1e-9), checkpoint=path),
+    }
+    for name, run in others.items():
+        with pytest.raises(CheckpointError, match=f"is of another run: its `{name}` is .*, this one's is"):
+            run()
+    assert path.read_bytes() == content
+
+
+def test_schedules_are_told_apart_by_their_values_not_their_code(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    minimize(problem, SBCGF(step=lambda t: 0.1 / (t + 2), slack=0.0), max_queries=2000, checkpoint=path)
+    minimize(problem, SBCGF(step=lambda t: 0.1 / (t + 2), slack=0.0), max_queries=2000, checkpoint=path)
+    with pytest.raises(CheckpointError, match="`parameters`"):
+        minimize(problem, SBCGF(step=lambda t: 0.2 / (t + 2), slack=0.0), max_queries=2000, checkpoint=path)
+
+
+@pytest.mark.parametrize("size", [0, 10, 500, -1])
+def test_a_truncated_checkpoint_is_refused(problem, tmp_path, size):
+    path = tmp_path / "run.npz"
+    minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(CheckpointError, match="is damaged or not one .*; delete it to start anew"):
+        minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+
+
+def test_a_checkpoint_is_read_without_pickle(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    np.savez(path, meta=np.array([{"a": 1}], dtype=object))
+    path = tmp_path / "run.npz"
+    with pytest.raises(CheckpointError, match="is damaged or not one"):
+        minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+
+
+def test_an_interrupted_write_leaves_the_old_checkpoint(problem, tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    content = path.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.warns(RuntimeWarning, match="could not be written: .*No space left"):
+        assert minimize(problem, QUICK, max_queries=2000, checkpoint=path).success
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]

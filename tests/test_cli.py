@@ -1,0 +1,46 @@
+"""The command, run as users run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from typer.testing import CliRunner
+
+import tiebreak
+from tiebreak.cli import app
+
+
+def test_the_demo_prints_a_table_and_writes_a_figure(tmp_path):
+    out = tmp_path / "demo.png"
+    done = CliRunner().invoke(app, ["demo", "--out", str(out), "--max-queries", "60000"])
+    assert done.exit_code == 0, done.output
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip().startswith("sbcg")}
+    assert set(rows) == {"sbcgi", "sbcgf"}
+    for cells in rows.values():
+        lower, lower_gap, upper, upper_gap, test = map(float, cells[:5])
+        assert 0 < lower < 1e-3
+        assert upper_gap > 0
+        assert lower_gap > 0
+        assert 0 < upper < test < 1e-2
+    assert out.read_bytes().startswith(b"\x89PNG")
+    assert str(out) in done.stdout
+
+
+def test_the_demo_says_where_it_cannot_write(tmp_path):
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "absent" / "demo.png")])
+    assert done.exit_code == 2
+    assert "there is no folder" in done.output
+
+
+def test_all_methods_are_listed():
+    done = CliRunner().invoke(app, ["methods"])
+    assert done.exit_code == 0
+    for name in tiebreak.METHODS:
+        assert f"{name}\n" in done.stdout
+    assert "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1" in done.stdout
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "tiebreak", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == tiebreak.__version__

@@ -1,0 +1,59 @@
+"""What a run returns can be read, drawn and turned into a table."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from conftest import QUICK
+
+from tiebreak import SBCGI, Record, Status, minimize
+
+
+@pytest.fixture
+def result(problem):
+    return minimize(problem, QUICK, max_queries=3000)
+
+
+def test_a_result_prints_as_a_summary(result):
+    text = str(result)
+    for words in ("sbcgf", "budget spent", "upper f(x)", "lower g(x)", "g(x) − g* ≤", "queries", "empty cuts", "seconds"):
+        assert words in text
+    assert f"{result.lower:.6g}" in text
+    assert repr(result) == text
+
+
+def test_every_status_is_a_sentence():
+    for status in Status:
+        assert len(status.value.split()) >= 3
+
+
+def test_a_history_is_a_table(result):
+    frame = result.history.to_frame()
+    assert list(frame.columns) == list(Record._fields)
+    np.testing.assert_array_equal(frame["upper"], result.history.upper)
+    np.testing.assert_array_equal(result.history.queries, frame["upper_queries"] + frame["lower_queries"])
+    with pytest.raises(AttributeError, match="a history has no column 'gap'; it has queries, phase"):
+        result.history.gap
+
+
+def test_a_missing_extra_names_the_command(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install 'tiebreak\\[pandas\\]'"):
+        result.history.to_frame()
+
+
+def test_a_plot_shows_every_result_in_every_panel(problem, result, tmp_path):
+    other = minimize(problem, SBCGI(step=1e-2, slack=1e-3), max_queries=3000)
+    figure = result.plot(other=other)
+    assert len(figure.axes) == 4
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[0] == "lower objective g(x)"
+    for axes, column in zip(figure.axes, ("lower", "upper", "lower_bound_gap", "upper_bound_gap"), strict=True):
+        solid = [line for line in axes.lines if line.get_linestyle() == "-"]
+        assert [line.get_label() for line in solid] == ["sbcgf", "other"]
+        assert solid[0].get_ydata()[-1] == getattr(result, column)
+        assert solid[1].get_ydata()[-1] == getattr(other, column)
+    figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
