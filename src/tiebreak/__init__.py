@@ -1,0 +1,51 @@
+"""Break the tie among equally good models: stochastic simple bilevel optimisation.
+
+Among all minimisers of one convex objective over a compact convex set, find the one that is best for a second objective,
+when both are seen only through samples.
+"""
+
+from tiebreak import data
+from tiebreak.certificate import Certificate
+from tiebreak.checkpoint import CheckpointError
+from tiebreak.domains import Cut, CutStatus, Domain, L1Ball
+from tiebreak.methods import METHODS, SBCGF, SBCGI, Method, SpiderFW
+from tiebreak.minimize import Snapshot, minimize
+from tiebreak.objectives import FiniteSum, Huber, LeastSquares, Logistic, NonFiniteError, Objective, OracleError, SquaredNorm
+from tiebreak.problem import Problem
+from tiebreak.result import Counts, History, Record, Result, Status
+from tiebreak.schedules import constant, power
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS",
+    "SBCGF",
+    "SBCGI",
+    "Certificate",
+    "CheckpointError",
+    "Counts",
+    "Cut",
+    "CutStatus",
+    "Domain",
+    "FiniteSum",
+    "History",
+    "Huber",
+    "L1Ball",
+    "LeastSquares",
+    "Logistic",
+    "Method",
+    "NonFiniteError",
+    "Objective",
+    "OracleError",
+    "Problem",
+    "Record",
+    "Result",
+    "Snapshot",
+    "SpiderFW",
+    "SquaredNorm",
+    "Status",
+    "constant",
+    "data",
+    "minimize",
+    "power",
+]

@@ -1,0 +1,1 @@
+"""Studies: thin scripts on the public API."""

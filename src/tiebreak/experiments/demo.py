@@ -1,0 +1,54 @@
+"""The regression of the paper at full size: which of the models that fit the training data best predicts best?
+
+Cao et al. (2023), section 5: 1068 × 730, thirds for training (lower level), validation (upper level) and test, ℓ1 ball of
+radius 10. The data are generated; see :func:`tiebreak.data.pageviews`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import tiebreak
+from tiebreak.figures import plot_results
+
+RADIUS = 10.0
+
+
+def run(out: Path, max_queries: int, seed: int, echo: Callable[[str], None]) -> dict[str, tiebreak.Result]:
+    """Solve the problem with both methods, print a table and write a figure."""
+    parts = tiebreak.data.split(tiebreak.data.pageviews(seed), seed)
+    train, validation, test = (tiebreak.LeastSquares(*part) for part in (parts.train, parts.validation, parts.test))
+    problem = tiebreak.Problem(upper=validation, lower=train, domain=tiebreak.L1Ball(RADIUS))
+    n, d = parts.train.A.shape
+    echo(f"Of the minimisers of the training loss ({n} × {d}: there are many) in an l1 ball of radius {RADIUS:g},")
+    echo(f"find the one with the least validation loss. Each method may draw {max_queries:,} samples.\n")
+
+    results = {name: tiebreak.minimize(problem, name, max_queries=max_queries, seed=seed) for name in ("sbcgi", "sbcgf")}
+
+    columns = (
+        "method",
+        "training g",
+        "g - g* at most",
+        "validation f",
+        "f - f* at most",
+        "test loss",
+        "iterations",
+        "seconds",
+    )
+    echo("  ".join(f"{column:>14}" for column in columns))
+    start = np.zeros(d)
+    echo(_row("x = 0", [train.value(start), np.nan, validation.value(start), np.nan, test.value(start), 0, 0]))
+    for name, r in results.items():
+        values = [r.lower, r.lower_bound_gap, r.upper, r.upper_bound_gap, test.value(r.x), r.iterations, r.seconds]
+        echo(_row(name, values))
+    plot_results(results).savefig(out, dpi=150)
+    echo(f"\nThe figure is in {out}. The bounds are proven, not estimated: no minimiser of g can beat them.")
+    return results
+
+
+def _row(name: str, values: list[float]) -> str:
+    shown = ["" if np.isnan(v) else f"{v:,}" if isinstance(v, int) and v else f"{v:.4g}" for v in values]
+    return "  ".join(f"{cell:>14}" for cell in [name, *shown])
