@@ -383,6 +383,7 @@ class _Run:
             warnings.warn(message, RuntimeWarning, stacklevel=3)
         return Result(
             x=x,
+            parts=self.problem.domain.parts(x),
             upper=certificate.upper,
             lower=certificate.lower,
             upper_bound_gap=certificate.upper_bound_gap,

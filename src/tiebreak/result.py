@@ -92,6 +92,8 @@ class Result:
     ----------
     x : array, (d,)
         The point found.
+    parts : dict of arrays
+        The named parts of x, as views of it, where the domain has names for them; else ``{"x": x}``.
     upper, lower : float
         f(x) and g(x).
     lower_bound_gap : float
@@ -123,6 +125,7 @@ class Result:
     """
 
     x: np.ndarray
+    parts: dict[str, np.ndarray]
     upper: float
     lower: float
     upper_bound_gap: float

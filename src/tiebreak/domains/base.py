@@ -21,6 +21,9 @@ EMPTY = 2
 INVALID = 3
 
 
+RANDOM_ATOMS = 5
+
+
 @generic
 def lmo(domain, c, out):
     """Set ``out`` to a point of Z that minimises ⟨c, s⟩."""
@@ -108,6 +111,8 @@ class Domain:
     def project(self, x: Any) -> np.ndarray:
         """Return the point of the set that is nearest to x."""
         x = checks.vector(x, "x", self.dimension)
+        if not project.supports(self):
+            raise NotImplementedError(f"{type(self).__name__} has no `project`; methods that project cannot use it")
         out = np.empty_like(x)
         project(self, x, out)
         return out
@@ -120,3 +125,13 @@ class Domain:
     def contains(self, x: Any, tol: float = 1e-9) -> bool:
         """Return whether x lies in the set, up to ``tol`` relative to the size of the set."""
         return bool(contains(self, checks.vector(x, "x", self.dimension), float(tol)))
+
+    def random_point(self, rng: np.random.Generator, dimension: int | None = None) -> np.ndarray:
+        """Return a random point of the set: a random mean of some atoms. A set of any dimension has to be told which."""
+        d = self.dimension or checks.whole(dimension, "dimension")
+        weights = rng.dirichlet(np.ones(RANDOM_ATOMS))
+        return sum(weight * self.lmo(rng.standard_normal(d)) for weight in weights)
+
+    def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the named parts of x, as views of it; a set without names has one part, ``x``."""
+        return {"x": x}

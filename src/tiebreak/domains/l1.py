@@ -1,4 +1,4 @@
-"""Balls of norms."""
+"""The ℓ1 ball and its kin: atoms on one coordinate."""
 
 from __future__ import annotations
 

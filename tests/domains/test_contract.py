@@ -1,0 +1,184 @@
+"""What every set promises, tested on every set that is listed in ``cases.py``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from cases import CASES, Case, solve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiebreak import SBCGF, CutStatus, LeastSquares, Problem, SpiderFW, SquaredNorm, minimize, power
+from tiebreak.domains import cut_lmo, cut_step, project
+from tiebreak.domains.base import INVALID
+from tiebreak.engine import compilable, interpreted
+
+EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+SCALES = [1.0, 1.0, 1.0, 1e-12, 1e-6, 1e6, 1e12]
+
+
+@st.composite
+def questions(draw, case: Case):
+    """Cuts of all kinds: random, with ties and zeros, parallel, at the ends of what the set allows, scaled."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    domain, d = case.make(rng, draw(st.integers(1, case.largest)))
+
+    def vector():
+        match draw(st.integers(0, 3)):
+            case 0:
+                return rng.integers(-2, 3, d).astype(float)  # ties and zeros
+            case 1:
+                return rng.standard_normal(d) * (rng.random(d) < 0.5)
+            case _:
+                return rng.standard_normal(d)
+
+    c, a = vector(), vector()
+    match draw(st.integers(0, 11)):
+        case 0:
+            c = np.zeros(d)
+        case 1:
+            a = np.zeros(d)
+        case 2:
+            a = 2.0 * c
+        case 3:
+            a = -c
+    low, high = case.minimum(domain, a), -case.minimum(domain, -a)
+    share = draw(st.one_of(st.floats(-0.2, 1.2), st.sampled_from([0.0, 1.0, 0.5])))
+    b = low + share * (high - low)
+    if draw(st.integers(0, 19)) == 0:
+        b = float(np.nextafter(low, -math.inf))  # empty by a hair
+    return domain, c, a, b, draw(st.sampled_from(SCALES)), draw(st.sampled_from(SCALES))
+
+
+def spread(case: Case, domain, c) -> float:
+    """How much ⟨c, s⟩ varies over the set, and how large it gets."""
+    low, high = case.minimum(domain, c), -case.minimum(domain, -c)
+    return max(high - low, abs(low), abs(high))
+
+
+@EVERY
+def test_the_cut_is_feasible_and_optimal(case):
+    """2000 cuts a set: feasible to 1e-10, optimal to 1e-9 by weak duality, and as an independent solver says."""
+
+    @settings(max_examples=2000)
+    @given(questions(case), st.integers(0, 7))
+    def check(question, lot):
+        domain, c, a, b, scale_c, scale_a = question
+        cut = domain.cut_lmo(c * scale_c, a * scale_a, b * scale_a)
+        size_a, size_c = spread(case, domain, a), spread(case, domain, c)
+        low = case.minimum(domain, a)
+        assert case.violation(domain, cut.point) <= 1e-10
+        if cut.status is CutStatus.EMPTY:
+            assert b <= low + 1e-10 * size_a
+            assert a @ cut.point <= low + 1e-10 * size_a  # as near as it gets
+            return
+        assert a @ cut.point <= b + 1e-10 * size_a + 1e-300
+        if math.isfinite(cut.multiplier):
+            multiplier = cut.multiplier * scale_a / scale_c
+            dual = case.minimum(domain, c + multiplier * a) - multiplier * b
+            assert c @ cut.point - dual <= 1e-9 * (size_c + multiplier * size_a)
+        if cut.status is CutStatus.FREE:
+            assert c @ cut.point <= case.minimum(domain, c) + 1e-9 * size_c
+        if lot == 0 and b > low + 1e-4 * size_a:  # a solver is asked for each eighth one, where its tolerance allows it
+            value = solve(case, domain, c, a, b)
+            assert value is not None
+            assert c @ cut.point == pytest.approx(value, abs=2e-5 * size_c + 1e-9)
+
+    check()
+
+
+@EVERY
+def test_interpreted_and_compiled_cuts_agree_and_a_step_goes_to_the_point(case):
+    rng = np.random.default_rng(0)
+    for k in range(12):
+        domain, d = case.make(rng, 1 + k % case.largest)
+        c, a, x = rng.standard_normal(d), rng.standard_normal(d), domain.random_point(rng, d)
+        b = a @ x
+        compiled = domain.cut_lmo(c, a, b)
+        with interpreted():
+            plain = domain.cut_lmo(c, a, b)
+        assert plain.status is compiled.status
+        assert c @ plain.point == pytest.approx(c @ compiled.point, abs=1e-10 * spread(case, domain, c))
+        moved = x.copy()
+        cut_step(domain, c, a, b, 0.3, moved, np.empty(d))
+        np.testing.assert_allclose(moved, 0.7 * x + 0.3 * compiled.point, atol=1e-9)
+
+
+@EVERY
+def test_linear_minimisation_attains_the_minimum(case):
+    rng = np.random.default_rng(1)
+    for k in range(60):
+        domain, d = case.make(rng, 1 + k % case.largest)
+        c = np.zeros(d) if k == 0 else rng.standard_normal(d) * 10.0 ** rng.integers(-8, 9)
+        s = domain.lmo(c)
+        assert case.violation(domain, s) <= 1e-12
+        assert c @ s == pytest.approx(case.minimum(domain, c), abs=1e-10 * spread(case, domain, c))
+
+
+@EVERY
+def test_numbers_that_are_not_finite_are_refused(case):
+    domain, d = case.make(np.random.default_rng(2), 4)
+    good, bad, out = np.ones(d), np.ones(d), np.full(d, 7.0)
+    bad[-1] = math.nan
+    for c, a, b in [(bad, good, 0.0), (good, good, math.nan)]:
+        assert cut_lmo(domain, c, a, b, out)[0] == INVALID
+    assert out.tolist() == [7.0] * d
+    with pytest.raises(ValueError, match="`c` must hold finite numbers"):
+        domain.lmo(bad)
+
+
+@EVERY
+def test_projection_is_the_nearest_point_or_says_that_there_is_none(case):
+    rng = np.random.default_rng(3)
+    for k in range(40):
+        domain, d = case.make(rng, 1 + k % case.largest)
+        x = rng.standard_normal(d) * 10.0 ** rng.uniform(-1, 1)
+        if not project.supports(domain):
+            with pytest.raises(NotImplementedError, match="has no `project`"):
+                domain.project(x)
+            return
+        p = domain.project(x)
+        assert case.violation(domain, p) <= 1e-10
+        # ⟨x − p, s − p⟩ ≤ 0 for all s in the set.
+        residual = x - p
+        assert -case.minimum(domain, -residual) - residual @ p <= 1e-9 * (1 + np.abs(x).max()) * spread(
+            case, domain, residual
+        )
+        np.testing.assert_allclose(domain.project(p), p, atol=1e-9)
+
+
+@EVERY
+def test_random_points_lie_inside_and_within_the_diameter(case):
+    rng = np.random.default_rng(4)
+    for k in range(30):
+        domain, d = case.make(rng, 1 + k % case.largest)
+        x, y = domain.random_point(rng, d), domain.lmo(rng.standard_normal(d))
+        assert case.violation(domain, x) <= 1e-10
+        assert domain.contains(x)
+        assert np.linalg.norm(x - y) <= domain.diameter * (1 + 1e-12)
+        assert np.linalg.norm(domain.lmo(x - y) - domain.lmo(y - x)) <= domain.diameter * (1 + 1e-12)
+        assert not domain.contains(x + 10.0 * domain.diameter * np.ones(d) + 1.0)
+        assert domain.dimension in (None, d)
+        parts = domain.parts(x)
+        assert sum(part.size for part in parts.values()) == d
+        assert all(np.shares_memory(part, x) for part in parts.values())
+
+
+@EVERY
+def test_sbcgf_finds_the_known_solution_of_a_small_bilevel_problem(case):
+    """g = ½ (⟨a, x⟩ − ⟨a, p⟩)² is least on a plane through an inner point p; f = ½ ‖x − p‖² picks p there."""
+    rng = np.random.default_rng(5)
+    domain, d = case.make(rng, min(6, case.largest))
+    p = np.mean([domain.random_point(rng, d) for _ in range(8)], axis=0)
+    a = rng.standard_normal(d)
+    a /= np.linalg.norm(a)
+    problem = Problem(SquaredNorm(p), LeastSquares(a[None], [a @ p]), domain)
+    start = SpiderFW(step=power(2.0, 1.0, 2.0), level="lower")
+    unit = domain.diameter**2
+    method = SBCGF(step=3e-4, slack=1e-12 * unit, initial=start)
+    result = minimize(problem, method, max_queries=60_000 if compilable(domain) else 6_000)
+    assert result.lower <= 1e-3 * unit
+    assert result.upper <= (5e-3 if compilable(domain) else 5e-2) * unit
+    assert case.violation(domain, result.x) <= 1e-9
