@@ -6,21 +6,20 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import Certificate, Floors, evaluate
+from tiebreak.certificate import NOTHING, Certificate, Floors, evaluate
 from tiebreak.methods import Method, as_method
-from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Cost
+from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import NonFiniteError, OracleError
 from tiebreak.problem import Problem
+from tiebreak.progress import Progress
 from tiebreak.result import Counts, History, Record, Result, Status
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
@@ -98,13 +97,13 @@ def minimize(
     if not isinstance(problem, Problem):
         raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
     limits = _limits(max_queries, max_iterations, time_limit, tol)
-    run = _Run(problem, as_method(method), limits, _start(problem, x0), x0 is None, checks.whole(seed, "seed", least=0))
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
+    run = _Run(problem, as_method(method), limits, _start(problem, x0), x0 is None, checks.whole(seed, "seed", least=0))
     run.callback = callback
     if checkpoint is not None:
         run.open_checkpoint(Path(checkpoint))
-    with run.progress_bar(sys.stderr.isatty() if progress is None else progress):
+    with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
         return run.finish(*run.go())
 
 
@@ -134,6 +133,11 @@ class Limits(NamedTuple):
     seconds: float
     tol: tuple[float, float] | None
 
+    @property
+    def countable(self) -> tuple[float, float, float]:
+        """The limits that are spent little by little."""
+        return self.queries, self.iterations, self.seconds
+
 
 def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) -> Limits:
     limits = Limits(
@@ -147,7 +151,7 @@ def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) ->
             raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
         upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
         limits = limits._replace(tol=(upper, lower))
-    elif math.isinf(min(limits[:3])):
+    elif math.isinf(min(limits.countable)):
         raise ValueError("a run needs an end: give `max_queries`, `max_iterations`, `time_limit` or `tol`")
     return limits
 
@@ -185,15 +189,13 @@ class _Run:
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
         self.records: list[Record] = []
-        self.floors = Floors()
-        self.certificate: Certificate | None = None
-        self.safe: tuple[np.ndarray, Certificate] | None = None  # the last point at which all values were finite
+        self.evaluated: tuple[np.ndarray, Certificate] | None = None  # the last point recorded, and what is proven there
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
         self.path: Path | None = None
+        self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
-        self.bar: tqdm | None = None
         self.enter(0, x)
 
     # Phases
@@ -206,7 +208,7 @@ class _Run:
         self.constants = self.current.constants(self.problem)
         self.state = self.current.start(self.problem, self.constants, x)
         self.block: _Block | None = None
-        self.describe(f"{self.current.name} for a first point" if self.seeking else self.current.name)
+        self.query_limit = self._query_limit()
 
     @property
     def seeking(self) -> bool:
@@ -219,31 +221,37 @@ class _Run:
 
     def compile(self) -> None:
         """Compile all that this run will call, or load it from disk, before the clock starts and anything can be lost."""
-        self.describe("compiling (once for each combination of methods, objectives and sets)")
+        self.progress.describe("compiling (once for each combination of methods, objectives and sets)")
         for method in self.phases if self.problem.compiled else ():
             constants = method.constants(self.problem)
             state = method.start(self.problem, constants, self.first_x)
             method.loop(self.problem, state, constants, *method.schedule_values(np.arange(0)), self.rng)
-        self.describe(f"{self.current.name} for a first point" if self.seeking else self.current.name)
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
         self.compile()
         try:
             while True:
-                status = self.record() if not self.records or self.due() else self.step()
-                if status is not None and self.seeking and status in _ENDS_A_PHASE:
-                    if not self._recorded():
-                        self.record()
-                    self.enter(self.phase + 1, self.state.x)
-                elif status is not None:
+                self.progress.describe(f"{self.current.name} for a first point" if self.seeking else self.current.name)
+                status = self.run_phase()
+                if not self.seeking or status is Status.CALLBACK:
                     return status, None
+                if not self._recorded():
+                    self.record()
+                self.enter(self.phase + 1, self.state.x)
         except KeyboardInterrupt:
             return Status.INTERRUPTED, None
         except Exception as error:
-            if self.safe is None:
+            if self.evaluated is None:
                 raise
             return _status_of(error), error
+
+    def run_phase(self) -> Status:
+        """Run one phase to its end, and return why it ended."""
+        status = Status.TOLERANCE if self._within_tolerance() else None  # a run that is read from disk may be at its end
+        while status is None:
+            status = self.record() if not self.records or self.due() else self.step()
+        return status
 
     # Chunks
 
@@ -288,7 +296,7 @@ class _Run:
         share = INITIAL_SHARE if self.seeking else 1.0
         if self.seconds >= self.limits.seconds * share:
             return low, Status.TIME
-        left = self._query_limit() - self.queries
+        left = self.query_limit - self.queries
         affordable = int(np.searchsorted(block.total, block.total[low] + left, side="right")) - 1
         if affordable <= low:
             return low, Status.QUERIES
@@ -305,9 +313,10 @@ class _Run:
         if math.isfinite(self.limits.queries):
             return self.limits.queries * INITIAL_SHARE
         if math.isfinite(self.limits.iterations):
-            constants = self.method.constants(self.problem)
-            cost = Cost(*self.method.cost(self.problem, constants, np.arange(int(self.limits.iterations))))
-            return float(cost.upper_queries.sum() + cost.lower_queries.sum()) * INITIAL_SHARE / (1.0 - INITIAL_SHARE)
+            first = np.arange(min(int(self.limits.iterations), BLOCK))
+            cost = self.method.cost(self.problem, self.method.constants(self.problem), first)
+            each = float(np.mean(cost.upper_queries + cost.lower_queries))
+            return each * self.limits.iterations * INITIAL_SHARE / (1.0 - INITIAL_SHARE)
         return math.inf
 
     # Records
@@ -323,11 +332,12 @@ class _Run:
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
         x = self.state.x
-        certificate = evaluate(self.problem, x, self.floors)
+        floors = NOTHING if self.evaluated is None else self.evaluated[1].floors
+        certificate = evaluate(self.problem, x, floors)
         if not certificate.finite:
             level = "upper" if not math.isfinite(certificate.upper) else "lower"
             raise NonFiniteError(f"the {level} objective is NaN or infinite at iteration {self.state.iteration[0]}")
-        self.floors, self.certificate, self.safe = certificate.floors, certificate, (x.copy(), certificate)
+        self.evaluated = (x.copy(), certificate)
         record = Record(
             phase=int(not self.seeking),
             iteration=int(self.state.iteration[0]),
@@ -344,7 +354,7 @@ class _Run:
         self.show()
         if self.callback is not None and self.callback(Snapshot(x, record)):
             return Status.CALLBACK
-        return Status.TOLERANCE if self._within_tolerance(certificate) else None
+        return Status.TOLERANCE if self._within_tolerance() else None
 
     @property
     def next_record(self) -> float:
@@ -354,9 +364,10 @@ class _Run:
         full = self.problem.upper.n_samples + self.problem.lower.n_samples
         return made + max(RECORD_GROWTH * (made - self.phase_queries), full)
 
-    def _within_tolerance(self, certificate: Certificate) -> bool:
-        if self.limits.tol is None:
+    def _within_tolerance(self) -> bool:
+        if self.limits.tol is None or self.evaluated is None or not self._recorded():
             return False
+        certificate = self.evaluated[1]
         upper, lower = self.limits.tol
         if self.seeking:
             return certificate.lower_bound_gap <= lower / 2
@@ -368,16 +379,16 @@ class _Run:
     def finish(self, status: Status, error: Exception | None) -> Result:
         """Return the result at the last point, or at the last one that can be evaluated if this one cannot."""
         self.callback = None
+        if self.clean:
+            self.save(0.0)  # without the record below, which a longer run would not make
         if not self._recorded():
             try:
                 self.record()
             except Exception as last:
                 if error is None:
                     status, error = _status_of(last), last
-        if self.clean:
-            self.save(0.0)
-        assert self.safe is not None
-        x, certificate = self.safe
+        assert self.evaluated is not None
+        x, certificate = self.evaluated
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if error is not None:
             warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -449,12 +460,11 @@ class _Run:
             "phase_queries": self.phase_queries,
             "seconds": self.seconds,
             "rng": self.rng.bit_generator.state,
-            "floors": self.floors,
-            "certificate": self.certificate,
+            "certificate": self.evaluated and self.evaluated[1],
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
-        safe = self.state.x if self.safe is None else self.safe[0]
-        arrays = {**checkpoints.flatten(self.state), **history, "counts": self.counts, "safe": safe}
+        point = self.state.x if self.evaluated is None else self.evaluated[0]
+        arrays = {**checkpoints.flatten(self.state), **history, "counts": self.counts, "evaluated": point}
         try:
             checkpoints.save(self.path, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
@@ -465,50 +475,23 @@ class _Run:
         self.counts[:] = arrays["counts"]
         self.enter(meta["phase"], self.first_x)
         for name, array in checkpoints.flatten(self.state).items():
-            array[...] = arrays[f"{name}"]
+            array[...] = arrays[name]
         self.phase_queries = meta["phase_queries"]
         self.seconds = meta["seconds"]
         self.rng.bit_generator.state = meta["rng"]
-        self.floors = Floors(*meta["floors"])
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
         if meta["certificate"] is not None:
             *values, floors = meta["certificate"]
-            self.certificate = Certificate._make([*values, Floors(*floors)])
-            self.safe = (arrays["safe"], self.certificate)
-
-    # Progress
-
-    @contextmanager
-    def progress_bar(self, wanted: bool) -> Iterator[None]:
-        """Show a bar over the limit that is given, if it is wanted."""
-        total = next((limit for limit in self._measurable if math.isfinite(limit)), None)
-        with tqdm(total=total, disable=not wanted, unit_scale=True, mininterval=0.2) as self.bar:
-            yield
-
-    @property
-    def _measurable(self) -> tuple[float, float, float]:
-        return self.limits.queries, self.limits.iterations, self.limits.seconds
+            self.evaluated = (arrays["evaluated"], Certificate._make([*values, Floors(*floors)]))
 
     def show(self) -> None:
-        """Bring the bar up to date."""
-        if self.bar is None or self.bar.disable:
-            return
-        spent = (self.queries, 0 if self.seeking else int(self.state.iteration[0]), self.seconds)
-        kind = next((k for k, limit in enumerate(self._measurable) if math.isfinite(limit)), 0)
-        self.bar.n = min(spent[kind], self.bar.total or math.inf)
-        if self.certificate is not None:
-            c = self.certificate
-            self.bar.set_postfix_str(f"f {c.upper:.4g}, g {c.lower:.4g}, g − g* ≤ {c.lower_bound_gap:.2g}", refresh=False)
-        self.bar.update(0)
-
-    def describe(self, text: str) -> None:
-        """Say what is being done."""
-        if self.bar is not None and not self.bar.disable:
-            self.bar.set_description(text)
-
-
-_ENDS_A_PHASE = {Status.TOLERANCE, Status.QUERIES, Status.ITERATIONS, Status.TIME}
+        """Bring the progress bar up to date."""
+        assert self.evaluated is not None
+        iterations = 0 if self.seeking else int(self.state.iteration[0])
+        _, last = self.evaluated
+        note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
+        self.progress.show((self.queries, iterations, self.seconds), note)
 
 
 def _status_of(error: Exception) -> Status:
