@@ -185,6 +185,7 @@ def test_projection_is_right_on_a_long_vector_and_on_spread_ones():
 def test_projection_of_a_huge_vector_is_a_vertex():
     assert L1Ball(1.0).project([1e308, -1e308 / 2, 1e-308]).tolist() == [1.0, 0.0, 0.0]
     assert L1Ball(1.0).project([1e20, -1e20]).tolist() == [0.5, -0.5]
+    assert np.abs(L1Ball(5e-324).project([1.0, 1.0])).sum() <= 1e-323
 
 
 def test_linear_minimisation_takes_the_largest_entry():

@@ -1,6 +1,39 @@
 """Domains: compact convex sets, one file a geometry, and the half-space cut."""
 
+from tiebreak.domains.balls import GroupBall, L2Ball
 from tiebreak.domains.base import Cut, CutStatus, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
-from tiebreak.domains.l1 import L1Ball
+from tiebreak.domains.boxes import Box, KSparse, LInfBall
+from tiebreak.domains.l1 import L1Ball, WeightedL1Ball
+from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
+from tiebreak.domains.products import Columns, Product
+from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex
+from tiebreak.domains.spectral import NuclearBall, Spectrahedron
 
-__all__ = ["Cut", "CutStatus", "Domain", "L1Ball", "contains", "cut_lmo", "cut_step", "diameter", "lmo", "project"]
+__all__ = [
+    "Birkhoff",
+    "Box",
+    "CappedSimplex",
+    "Columns",
+    "Cut",
+    "CutStatus",
+    "Domain",
+    "GroupBall",
+    "Hull",
+    "KSparse",
+    "L1Ball",
+    "L2Ball",
+    "LInfBall",
+    "NuclearBall",
+    "Polytope",
+    "Product",
+    "Simplex",
+    "Spectrahedron",
+    "UnitSimplex",
+    "WeightedL1Ball",
+    "contains",
+    "cut_lmo",
+    "cut_step",
+    "diameter",
+    "lmo",
+    "project",
+]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.engine import generic
+from tiebreak.engine import Value, generic
 
 # Plain numbers, because compiled code returns them; CutStatus gives them names.
 FREE = 0
@@ -79,7 +79,7 @@ class Cut(NamedTuple):
     multiplier: float
 
 
-class Domain:
+class Domain(Value):
     """The common part of all sets: what users ask them from Python.
 
     Attributes

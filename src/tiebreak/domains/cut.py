@@ -1,11 +1,19 @@
 """The half-space cut of any set that has a linear minimisation oracle.
 
 The dual of min ⟨c, s⟩ over s ∈ Z, ⟨a, s⟩ ≤ b is concave in one variable, h(λ) = min_{s ∈ Z} ⟨c + λ a, s⟩ − λ b, λ ≥ 0.
-One atom is kept on each side of the half-space. The λ at which both give the same ⟨c + λ a, s⟩ is the best that is known;
-it proposes a new atom, which replaces the one on its side, until nothing new comes. On a polytope this ends exactly after
-a few passes. The answer is the point between the two atoms on the boundary of the half-space.
+One atom is kept on each side of the half-space, with the λ that it is a minimiser for. A λ between the two proposes a new
+atom, which replaces the one on its side. There are two good proposals:
 
-λ is kept as a ratio q/p of non-negative numbers, for c and a divided by their largest entries, so that nothing overflows.
+- the crossing, at which both atoms give the same ⟨c + λ a, s⟩ (Kelley 1960): on a polytope it ends exactly, after a few
+  passes, when it brings nothing new;
+- the secant, at which the slope ⟨a, s⟩ − b is zero if it is linear in λ, in the variant of Anderson and Björck
+  (1973): where Z is curved the slope is smooth, the crossing no better than bisection, and the secant superlinear.
+
+The slope of the last atom tells which of them to trust. The answer is the point between the two atoms on the boundary of the
+half-space. It is feasible, and how much its value exceeds h(λ) bounds its error.
+
+λ is kept as a ray (p, q), λ = q/p, the larger of the two 1, for c and a divided by their largest entries, so that nothing
+overflows.
 """
 
 from __future__ import annotations
@@ -15,13 +23,29 @@ import math
 import numpy as np
 
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, cut_lmo, cut_step, lmo
-from tiebreak.engine import kernel
+from tiebreak.engine import generic, kernel
 from tiebreak.vectors import abs_argmax, copy, dot, move
 
-MAX_PASSES = 1000  # a polytope needs about ten; on a curved set the gap falls below rounding long before
+MAX_PASSES = 1000  # a polytope needs about ten, a curved set too; the gap falls below rounding long before
 ROUNDING = 4e-16
+GAP = 1e-14  # what is left to gain, relative to the values at hand, at which the search ends
+SECANTS = 4  # at most, between two crossings: a polytope ends at a crossing alone
+LINEAR = 0.25  # how far from linear the slope may be, relative to its range, for the secant to be trusted
 TINY = 1e-290  # the reciprocal of anything smaller may overflow …
 LIFT = 2.0**100  # … unless it is lifted by this first
+
+
+@generic
+def next_atom(domain, c, a, out):
+    """Set ``out`` to a point of Z that minimises ⟨c, s⟩, where it holds one for another direction c of the same cut.
+
+    A set may start from there; and where ``a`` is zero, the directions of a cut agree up to a factor, and so do the atoms.
+    """
+
+
+@next_atom.register(Domain)
+def _(domain, c, a, out):
+    lmo(domain, c, out)
 
 
 @cut_lmo.register(Domain)
@@ -40,39 +64,74 @@ def dual_search(domain, c, a, b, out):
     direction = work[4]
     bound = b / size_a if size_a > 0.0 else b
     lmo(domain, unit_c, outside)
-    c_outside = dot(unit_c, outside)
     a_outside = dot(unit_a, outside)
     if a_outside <= bound:
         copy(outside, out)
         return FREE, 0.0
-    lmo(domain, unit_a, inside)
-    c_inside = dot(unit_c, inside)
+    copy(outside, inside)
+    next_atom(domain, unit_a, unit_a, inside)
     a_inside = dot(unit_a, inside)
+    copy(inside, out)
     if a_inside > bound:
-        copy(inside, out)
         return EMPTY, math.inf
 
-    for _ in range(MAX_PASSES):
-        p, q = crossing(c_outside, a_outside, c_inside, a_inside)
-        for i in range(c.size):
-            direction[i] = p * unit_c[i] + q * unit_a[i]
-        lmo(domain, direction, out)
-        c_new = dot(unit_c, out)
-        a_new = dot(unit_a, out)
-        known = (c_new == c_outside and a_new == a_outside) or (c_new == c_inside and a_new == a_inside)
-        if known or not improves(p, q, c_inside, a_inside, c_new, a_new):
-            break
-        if a_new > bound:
-            copy(out, outside)
-            c_outside, a_outside = c_new, a_new
-        else:
-            copy(out, inside)
-            c_inside, a_inside = c_new, a_new
-
+    p, q, a_outside, a_inside = narrow(domain, unit_c, unit_a, bound, outside, inside, direction, out)
     weight = boundary_weight(a_outside, a_inside, bound)
-    for i in range(c.size):
-        out[i] = inside[i] + weight * (outside[i] - inside[i])
-    return ACTIVE, multiplier_of(c_outside, a_outside, c_inside, a_inside, size_c, size_a)
+    combine(1.0 - weight, inside, weight, outside, out)
+    return ACTIVE, q / p * size_c / size_a
+
+
+@kernel(inline=False)
+def narrow(domain, c, a, bound, outside, inside, direction, out):
+    """Replace two atoms by better ones until the point between them is optimal; return (p, q, ⟨a, outside⟩, ⟨a, inside⟩).
+
+    ``out`` holds the atom that was found last, ``direction`` is room for a vector.
+    """
+    c_outside, a_outside = dot(c, outside), dot(a, outside)
+    c_inside, a_inside = dot(c, inside), dot(a, inside)
+    low_p, low_q, high_p, high_q = 1.0, 0.0, 0.0, 1.0  # the rays of the atoms outside and inside
+    low_slope, high_slope = a_outside - bound, a_inside - bound  # as the secant sees them
+    # Where the cut touches Z, the best atom of the face may seem to violate it, by rounding; it is inside.
+    edge = bound + ROUNDING * max(abs(a_outside), abs(a_inside))
+    p, q, width, side = 0.0, 1.0, math.inf, 0
+    gap = last_gap = last_width = older_gap = older_width = math.inf
+    smooth, others = False, 0  # whether to trust the secant; passes since the last crossing
+    for _ in range(MAX_PASSES):
+        stalled = gap > 0.25 * older_gap and width > 0.5 * older_width
+        older_gap, older_width, last_gap, last_width = last_gap, last_width, gap, width
+        usable = smooth and high_slope < 0.0
+        others = 0 if others == SECANTS or not (usable or stalled) else others + 1
+        if others == 0:
+            p, q = crossing(c_outside, a_outside, c_inside, a_inside)
+        elif stalled:
+            p, q = ray(low_p + high_p, low_q + high_q)
+        else:
+            p, q = ray(low_slope * high_p - high_slope * low_p, low_slope * high_q - high_slope * low_q)
+        combine(p, c, q, a, direction)
+        next_atom(domain, direction, a, out)
+        c_new, a_new = dot(c, out), dot(a, out)
+        known = (c_new == c_outside and a_new == a_outside) or (c_new == c_inside and a_new == a_inside)
+        if others == 0 and (known or not improves(p, q, c_inside, a_inside, c_new, a_new)):
+            break
+        before, after = low_p * q - low_q * p, p * high_q - q * high_p  # from this ray to those of the atoms
+        line = (after * a_outside + before * a_inside) / (before + after)
+        smooth = abs(a_new - line) <= LINEAR * (a_outside - a_inside)
+        if a_new > edge:
+            if not known:
+                copy(out, outside)
+            high_slope *= discount(a_new - bound, a_outside - bound) if side > 0 else 1.0
+            c_outside, a_outside, low_p, low_q, low_slope, width = c_new, a_new, p, q, a_new - bound, after
+            side = 1
+        else:
+            if not known:
+                copy(out, inside)
+            low_slope *= discount(a_new - bound, a_inside - bound) if side < 0 else 1.0
+            c_inside, a_inside, high_p, high_q, high_slope, width = c_new, a_new, p, q, a_new - bound, before
+            side = -1
+        gap = relative_gap(p, q, c_new, a_new, c_outside, a_outside, c_inside, a_inside, bound)
+        if gap <= GAP or width <= ROUNDING * (low_p * high_q + low_q * high_p):
+            break
+    return p, q, a_outside, a_inside
 
 
 @cut_step.register(Domain)
@@ -92,12 +151,32 @@ def normalise(x, size, out):
 
 
 @kernel
+def combine(p, x, q, y, out):
+    """Set out ← p x + q y."""
+    for i in range(x.size):
+        out[i] = p * x[i] + q * y[i]
+
+
+@kernel
+def ray(p, q):
+    """Return (p, q) divided by the larger of them."""
+    larger = max(p, q)
+    return p / larger, q / larger
+
+
+@kernel
 def crossing(c_outside, a_outside, c_inside, a_inside):
     """Return (p, q), the larger of them 1, such that p c + q a has the same value at both atoms."""
     p = a_outside - a_inside
     q = max(c_inside - c_outside, 0.0)
-    larger = max(p, q)
-    return p / larger, q / larger
+    return ray(p, q)
+
+
+@kernel
+def discount(slope, before):
+    """Return by how much to weaken the slope on the other side if one side is replaced twice in a row."""
+    factor = 1.0 - slope / before if before != 0.0 else 0.5
+    return factor if factor > 0.0 else 0.5
 
 
 @kernel
@@ -111,6 +190,21 @@ def improves(p, q, c_inside, a_inside, c_new, a_new):
 def boundary_weight(a_outside, a_inside, bound):
     """Return the share of the atom outside in the point between the two atoms that lies on the boundary."""
     return min(max((bound - a_inside) / (a_outside - a_inside), 0.0), 1.0)
+
+
+@kernel
+def relative_gap(p, q, c_new, a_new, c_outside, a_outside, c_inside, a_inside, bound):
+    """Return how much the value on the boundary exceeds h(q/p), which new attains, relative to the values at hand."""
+    if p == 0.0:
+        return math.inf
+    share = boundary_weight(a_outside, a_inside, bound)
+    excess = c_inside + share * (c_outside - c_inside) - c_new - q / p * (a_new - bound)
+    # λ in the unit is that of the crossing: h(λ) at a λ beyond all measure says nothing.
+    p, q = crossing(c_outside, a_outside, c_inside, a_inside)
+    unit = p * max(abs(c_outside), abs(c_inside)) + q * max(abs(a_outside), abs(a_inside))
+    if unit == 0.0:
+        return 0.0 if excess <= 0.0 else math.inf
+    return p * excess / unit
 
 
 @kernel

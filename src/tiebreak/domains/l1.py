@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
 from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
@@ -129,30 +131,39 @@ def l1_dual_search(r, c, a, b, i):
 @project.register(L1Ball)
 def _(domain, x, out):
     # The answer is sign(x_i) · max(level − gap_i, 0) with gap_i = max|x| − |x_i| and the level that gives it the right norm.
-    # Michelot (1986): take the level of all coordinates, drop those that it leaves at zero, and again. A gap beyond the
-    # radius never survives. Doubles allow some fifty rounds at worst; on data it is about five. ``out`` holds the gaps left.
     if abs_sum(x) <= domain.radius:
         copy(x, out)
         return
     largest = abs(x[abs_argmax(x)])
-    level = domain.radius
-    left = x.size
     for i in range(x.size):
         out[i] = largest - abs(x[i])
+    level = shrinkage_level(domain.radius, out, x.size)
+    for i in range(x.size):
+        out[i] = math.copysign(max(level - (largest - abs(x[i])), 0.0), x[i])
+
+
+@kernel
+def shrinkage_level(radius, gaps, left):
+    """Return the level at which Σ max(level − gap_i, 0) = radius, for this many gaps ≥ 0, one of them 0; it overwrites them.
+
+    Michelot (1986): take the level of all coordinates, drop those that it leaves at zero, and again. A gap beyond the radius
+    never survives. Doubles allow some fifty rounds at worst; on data it is about five.
+    """
+    level = radius
     while True:
         kept = 0
         total = 0.0
         for i in range(left):
-            if out[i] < level:
-                out[kept] = out[i]
-                total += out[i]
+            if gaps[i] < level:
+                gaps[kept] = gaps[i]
+                total += gaps[i]
                 kept += 1
+        if kept == 0:  # a radius so small that parts of it vanish
+            return level
         left = kept
-        before, level = level, (domain.radius + total) / left
+        before, level = level, (radius + total) / left
         if level == before:
-            break
-    for i in range(x.size):
-        out[i] = math.copysign(max(level - (largest - abs(x[i])), 0.0), x[i])
+            return level
 
 
 @diameter.register(L1Ball)
@@ -163,3 +174,158 @@ def _(domain):
 @contains.register(L1Ball)
 def _(domain, x, tol):
     return abs_sum(x) <= domain.radius * (1.0 + tol)
+
+
+class _WeightedL1Ball(NamedTuple):
+    weights: np.ndarray
+    radius: float
+    reach: float  # of the longest atom: radius / min w
+    share: np.ndarray  # how much of it the atom of each coordinate has: min w / w_i
+
+
+class WeightedL1Ball(Domain, _WeightedL1Ball):
+    """The set {x : Σ w_i |x_i| ≤ radius}. Its atoms are ±radius / w_i on coordinate i: the larger w_i, the dearer x_i.
+
+    Parameters
+    ----------
+    weights : vector of d positive numbers
+    radius : float, positive
+
+    Examples
+    --------
+    >>> ball = WeightedL1Ball([1.0, 4.0], 2.0)
+    >>> ball.lmo([1.0, -3.0])
+    array([-2.,  0.])
+    >>> ball.cut_lmo([1.0, -3.0], [-1.0, 0.0], 1.0).point
+    array([-1.  ,  0.25])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, weights: Any, radius: Any) -> WeightedL1Ball:
+        weights = checks.vector(weights, "weights")
+        if weights.min() <= 0.0:
+            i = int(np.argmax(weights <= 0.0))
+            raise ValueError(f"`weights` must be positive, got {weights[i]} at [{i}]")
+        radius = checks.real(radius, "radius", above=0.0)
+        least = weights.min()
+        reach = radius / float(least)
+        if not math.isfinite(reach):
+            raise ValueError(f"`radius` / `weights` must be finite, got {radius} / {least} at [{int(np.argmin(weights))}]")
+        return super().__new__(cls, weights, radius, reach, least / weights)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.weights.size
+
+
+@kernel
+def longest_atom(share, c):
+    """Return the first index of the largest |share_i c_i|, for finite numbers."""
+    largest = -1.0
+    index = 0
+    for i in range(c.size):
+        size = abs(share[i] * c[i])
+        if size > largest:
+            largest = size
+            index = i
+    return index
+
+
+@lmo.register(WeightedL1Ball)
+def _(domain, c, out):
+    fill(out, 0.0)
+    i = longest_atom(domain.share, c)
+    out[i] = -math.copysign(domain.reach * domain.share[i], c[i])
+
+
+@cut_lmo.register(WeightedL1Ball)
+def _(domain, c, a, b, out):
+    status, multiplier, i, at_i, j, at_j = weighted_l1_cut(domain, c, a, b, out)
+    if status != INVALID:
+        fill(out, 0.0)
+        out[i] += at_i
+        out[j] += at_j
+    return status, multiplier
+
+
+@cut_step.register(WeightedL1Ball)
+def _(domain, c, a, b, step, x, work):
+    status, multiplier, i, at_i, j, at_j = weighted_l1_cut(domain, c, a, b, work)
+    if status != INVALID:
+        scale(1.0 - step, x)
+        x[i] += step * at_i
+        x[j] += step * at_j
+    return status, multiplier
+
+
+@kernel
+def weighted_l1_cut(domain, c, a, b, work):
+    """Return (status, multiplier, i, s_i, j, s_j) of the cut's minimiser s, which is zero elsewhere; ``work`` is room.
+
+    In the coordinates x_i / share_i the set is an ℓ1 ball of radius ``reach``, and c_i and a_i become share_i c_i and
+    share_i a_i: no larger, so that nothing overflows.
+    """
+    if not (math.isfinite(c[abs_argmax(c)]) and math.isfinite(a[abs_argmax(a)])) or math.isnan(b):
+        return INVALID, math.nan, 0, 0.0, 0, 0.0
+    share = domain.share
+    i = longest_atom(share, c)
+    at_i = -math.copysign(domain.reach, c[i]) * share[i]
+    if at_i * a[i] <= b:
+        return FREE, 0.0, i, at_i, i, 0.0
+    scaled_a = np.empty(a.size)  # the room given suffices for c alone
+    for k in range(c.size):
+        work[k] = share[k] * c[k]
+        scaled_a[k] = share[k] * a[k]
+    status, multiplier, i, at_i, j, at_j = l1_dual_search(domain.reach, work, scaled_a, b, i)
+    return status, multiplier, i, share[i] * at_i, j, share[j] * at_j
+
+
+@project.register(WeightedL1Ball)
+def _(domain, x, out):
+    # As for the ℓ1 ball, with gap_i = max_j |x_j|/w_j − |x_i|/w_i: the answer is sign(x_i) · w_i · max(level − gap_i, 0),
+    # and the level of a set of coordinates is (radius + Σ w_i² gap_i) / Σ w_i². ``out`` holds the gaps.
+    if weighted_abs_sum(domain.weights, x) <= domain.radius:
+        copy(x, out)
+        return
+    weights = domain.weights
+    top = 0
+    for i in range(x.size):
+        out[i] = abs(x[i]) / weights[i]
+        if out[i] > out[top]:
+            top = i
+    largest = out[top]
+    for i in range(x.size):
+        out[i] = largest - out[i]
+    level = domain.radius / weights[top] / weights[top]
+    while True:
+        total = domain.radius
+        squares = 0.0
+        for i in range(x.size):
+            if out[i] < level:
+                total += weights[i] * weights[i] * out[i]
+                squares += weights[i] * weights[i]
+        before, level = level, total / squares if squares > 0.0 else level
+        if not level < before:
+            break
+    for i in range(x.size):
+        out[i] = math.copysign(weights[i] * max(level - out[i], 0.0), x[i])
+
+
+@kernel(reorder=True)
+def weighted_abs_sum(weights, x):
+    """Return Σ w_i |x_i|."""
+    total = 0.0
+    for i in range(x.size):
+        total += weights[i] * abs(x[i])
+    return total
+
+
+@diameter.register(WeightedL1Ball)
+def _(domain):
+    return 2.0 * domain.reach
+
+
+@contains.register(WeightedL1Ball)
+def _(domain, x, tol):
+    return weighted_abs_sum(domain.weights, x) <= domain.radius * (1.0 + tol)

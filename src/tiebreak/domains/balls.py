@@ -1,0 +1,493 @@
+"""Euclidean geometry: the ℓ2 ball, and the ball of the sum of the Euclidean norms of groups of variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo, project
+from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight
+from tiebreak.domains.l1 import shrinkage_level
+from tiebreak.engine import kernel
+from tiebreak.vectors import abs_argmax, copy, dot, fill, scale
+
+SMALLEST = 1e-300  # the reciprocal of anything smaller may overflow
+MODEST = 1e-75  # no product of four numbers between this and its reciprocal overflows, in any order
+PARALLEL = 1e-14  # what is left of c across a, relative to c, when only rounding is left
+HALVINGS = 64  # of a share of 1: down to rounding
+
+
+class _L2Ball(NamedTuple):
+    radius: float
+    center: np.ndarray  # empty: the origin
+
+
+class L2Ball(Domain, _L2Ball):
+    """The set {x : ‖x − center‖₂ ≤ radius}; the centre is the origin, in any dimension, if none is given.
+
+    Parameters
+    ----------
+    radius : float, positive
+    center : vector, optional
+
+    Examples
+    --------
+    >>> L2Ball(5.0).lmo([3.0, -4.0])
+    array([-3.,  4.])
+    >>> L2Ball(5.0).cut_lmo([3.0, -4.0], [0.0, 1.0], 0.0).point
+    array([-5.,  0.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, radius: Any, center: Any = None) -> L2Ball:
+        radius = checks.real(radius, "radius", above=0.0)
+        return super().__new__(cls, radius, np.empty(0) if center is None else checks.vector(center, "center"))
+
+    @property
+    def dimension(self) -> int | None:  # type: ignore[override]
+        return self.center.size or None
+
+
+@kernel
+def center_at(domain, i):
+    """Return an entry of the centre."""
+    return domain.center[i] if domain.center.size > 0 else 0.0
+
+
+@kernel
+def reciprocal(size):
+    """Return a finite factor that brings numbers of this size to about 1, and subnormal ones well above them."""
+    if size == 0.0:
+        return 1.0
+    return 1.0 / size if size > SMALLEST else 1.0 / SMALLEST
+
+
+@kernel
+def tame(x, size):
+    """Return x, whose largest entry has this size, and 1; or a multiple, if its products could overflow, and the factor."""
+    if size == 0.0 or MODEST <= size <= 1.0 / MODEST:
+        return x, 1.0
+    return x * reciprocal(size), reciprocal(size)
+
+
+@lmo.register(L2Ball)
+def _(domain, c, out):
+    c, _ = tame(c, abs(c[abs_argmax(c)]))
+    against(domain, c, math.sqrt(dot(c, c)), out)
+
+
+@kernel
+def against(domain, c, norm, out):
+    """Set out to the point of the ball against c, which has this norm; to the centre if it is zero."""
+    per = 1.0 / norm if norm > 0.0 else 0.0
+    for i in range(c.size):
+        out[i] = center_at(domain, i) - domain.radius * (c[i] * per)
+
+
+@cut_lmo.register(L2Ball)
+def _(domain, c, a, b, out):
+    size_c = abs(c[abs_argmax(c)])
+    size_a = abs(a[abs_argmax(a)])
+    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+        return INVALID, math.nan
+    c, factor_c = tame(c, size_c)
+    a, factor_a = tame(a, size_a)
+    norm_c, norm_a, product = math.sqrt(dot(c, c)), math.sqrt(dot(a, a)), dot(c, a)
+    # ⟨a, s − center⟩ ≤ bound, in units of the radius.
+    bound = (b * factor_a - (dot(domain.center, a) if domain.center.size > 0 else 0.0)) / domain.radius
+    if (-product / norm_c if norm_c > 0.0 else 0.0) <= bound:
+        against(domain, c, norm_c, out)
+        return FREE, 0.0
+    if -norm_a > bound:
+        against(domain, a, norm_a, out)
+        return EMPTY, math.inf
+    multiplier = on_slice(domain, c, norm_c, a, norm_a, bound / norm_a, product / norm_a, out)
+    return ACTIVE, multiplier / factor_c * factor_a
+
+
+@kernel
+def on_slice(domain, c, norm_c, a, norm_a, tau, along, out):
+    """Minimise over the ball's slice where ⟨a, s − center⟩ = τ ‖a‖ radius, and return the multiplier.
+
+    With c = along · â + c⊥ and â = a/‖a‖ the minimiser is center + radius · (τ â − √(1 − τ²) c⊥/‖c⊥‖).
+    """
+    tau = min(max(tau, -1.0), 1.0)
+    across = remove_part(c, along / norm_a, a, out)
+    if across < 0.5 * norm_c:  # most of c went: what rounding left of â has to go, too
+        across = remove_part(out, dot(out, a) / norm_a / norm_a, a, out)
+    if across <= PARALLEL * norm_c:  # all points of the slice are as good
+        across = 0.0
+    height = math.sqrt((1.0 - tau) * (1.0 + tau))
+    of_a = tau / norm_a
+    of_c = height / across if across > 0.0 else 0.0
+    for i in range(c.size):
+        out[i] = center_at(domain, i) + domain.radius * (of_a * a[i] - of_c * out[i])
+    # The minimiser is against c + λ a: along + λ ‖a‖ = −τ ‖c⊥‖ / √(1 − τ²).
+    tilt = 0.0
+    if across > 0.0:
+        tilt = tau * across / height if height > 0.0 else math.copysign(math.inf, tau)
+    return max(-along - tilt, 0.0) / norm_a
+
+
+@kernel(reorder=True)
+def remove_part(x, factor, a, out):
+    """Set out ← x − factor · a and return its norm."""
+    total = 0.0
+    for i in range(x.size):
+        out[i] = x[i] - factor * a[i]
+        total += out[i] * out[i]
+    return math.sqrt(total)
+
+
+@project.register(L2Ball)
+def _(domain, x, out):
+    for i in range(x.size):
+        out[i] = x[i] - center_at(domain, i)
+    per = reciprocal(abs(out[abs_argmax(out)]))
+    scale(per, out)
+    norm = math.sqrt(dot(out, out))
+    if norm <= domain.radius * per:
+        copy(x, out)
+        return
+    for i in range(x.size):
+        out[i] = center_at(domain, i) + domain.radius * (out[i] / norm)
+
+
+@diameter.register(L2Ball)
+def _(domain):
+    return 2.0 * domain.radius
+
+
+@contains.register(L2Ball)
+def _(domain, x, tol):
+    total = 0.0
+    for i in range(x.size):
+        part = (x[i] - center_at(domain, i)) / domain.radius
+        total += part * part
+    return math.sqrt(total) <= 1.0 + tol
+
+
+class _GroupBall(NamedTuple):
+    radius: float
+    order: np.ndarray  # the variables, group by group
+    starts: np.ndarray  # where each group starts there, and the end
+
+
+class GroupBall(Domain, _GroupBall):
+    """The set {x : Σ_g ‖x_g‖₂ ≤ radius} for groups of variables: of the group lasso (Yuan and Lin 2006).
+
+    Its atoms live on one group, so that solutions tend to use few groups.
+
+    Parameters
+    ----------
+    groups : list of lists of indices, or vector of integers
+        Which variables form each group, every one of 0, …, d − 1 in exactly one of them; or a label for each variable.
+    radius : float, positive
+
+    Examples
+    --------
+    >>> ball = GroupBall([[0, 1], [2]], 5.0)
+    >>> ball.lmo([3.0, -4.0, 4.5])
+    array([-3.,  4.,  0.])
+    >>> GroupBall([7, 7, 3], 5.0).lmo([3.0, -4.0, 4.5])
+    array([-3.,  4.,  0.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, groups: Any, radius: Any) -> GroupBall:
+        order, starts = _compact(groups)
+        return super().__new__(cls, checks.real(radius, "radius", above=0.0), order, starts)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.order.size
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The variables of each group."""
+        return [part.tolist() for part in np.split(self.order, self.starts[1:-1])]
+
+
+def _compact(groups: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return all variables group by group, and where each group starts, from lists of indices or labels."""
+    wanted = "`groups` must be lists of indices that hold each of 0, …, d − 1 once, or an integer label for each variable"
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise ValueError(f"{wanted}, got {checks.shown(groups)}")
+    items = [np.asarray(item) for item in groups]
+    if not items:
+        raise ValueError(f"{wanted}, got none")
+    for g, item in enumerate(items):
+        if item.ndim != items[0].ndim or item.ndim > 1:
+            raise ValueError(f"{wanted}, got {checks.shown(groups)}")
+        if item.ndim == 1 and item.size == 0:
+            raise ValueError(f"{wanted}, but group {g} is empty")
+        if item.dtype.kind not in "iu":
+            raise ValueError(f"{wanted}, got {checks.shown(item.tolist())} at {g}")
+    if items[0].ndim == 0:
+        _, labels, sizes = np.unique(np.array(items), return_inverse=True, return_counts=True)
+        order = np.argsort(labels, kind="stable")
+    else:
+        sizes = np.array([item.size for item in items])
+        order = np.concatenate(items).astype(np.int64)
+        _check_partition(order, np.repeat(np.arange(len(items)), sizes), wanted)
+    return order.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _check_partition(order: np.ndarray, group: np.ndarray, wanted: str) -> None:
+    """Raise if the variables are not 0, …, d − 1 in some order, and name the first that is wrong."""
+    if order.min() < 0:
+        at = int(np.argmax(order < 0))
+        raise ValueError(f"{wanted}, but group {group[at]} holds {order[at]}")
+    by_index = np.argsort(order, kind="stable")
+    ordered = order[by_index]
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if twice.size:
+        first, second = group[by_index[twice[0]]], group[by_index[twice[0] + 1]]
+        where = f"twice in group {first}" if first == second else f"in group {first} and in group {second}"
+        raise ValueError(f"{wanted}, but index {ordered[twice[0]]} is {where}")
+    gap = np.flatnonzero(ordered != np.arange(ordered.size))
+    if gap.size:
+        last = f"{ordered[-1]} is in group {group[by_index[-1]]}"
+        raise ValueError(f"{wanted}, but index {gap[0]} is in no group, while {last}")
+
+
+@kernel
+def group_square(domain, x, per, g):
+    """Return ‖per · x_g‖²."""
+    total = 0.0
+    for k in range(domain.starts[g], domain.starts[g + 1]):
+        part = x[domain.order[k]] * per
+        total += part * part
+    return total
+
+
+@kernel
+def largest_group(domain, x, per):
+    """Return the first group with the largest norm in per · x."""
+    largest = -1.0
+    group = 0
+    for g in range(domain.starts.size - 1):
+        square = group_square(domain, x, per, g)
+        if square > largest:
+            largest = square
+            group = g
+    return group
+
+
+@kernel
+def group_product(domain, p, x, q, y, g):
+    """Return ⟨p x_g, q y_g⟩."""
+    total = 0.0
+    for k in range(domain.starts[g], domain.starts[g + 1]):
+        i = domain.order[k]
+        total += (p * x[i]) * (q * y[i])
+    return total
+
+
+@kernel
+def group_against(domain, c, per, g, out):
+    """Set out to the atom of group g against per · c; to zero if that is zero there."""
+    fill(out, 0.0)
+    norm = math.sqrt(group_square(domain, c, per, g))
+    for k in range(domain.starts[g], domain.starts[g + 1]):
+        i = domain.order[k]
+        out[i] = -domain.radius * (per * c[i] / norm) if norm > 0.0 else 0.0
+
+
+@lmo.register(GroupBall)
+def _(domain, c, out):
+    per = reciprocal(abs(c[abs_argmax(c)]))
+    group_against(domain, c, per, largest_group(domain, c, per), out)
+
+
+@cut_lmo.register(GroupBall)
+def _(domain, c, a, b, out):
+    size_c = abs(c[abs_argmax(c)])
+    size_a = abs(a[abs_argmax(a)])
+    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+        return INVALID, math.nan
+    per_c, per_a = reciprocal(size_c), reciprocal(size_a)
+    bound = b * per_a / domain.radius
+    i = largest_group(domain, c, per_c)
+    norm = math.sqrt(group_square(domain, c, per_c, i))
+    if (-group_product(domain, per_c, c, per_a, a, i) / norm if norm > 0.0 else 0.0) <= bound:
+        group_against(domain, c, per_c, i, out)
+        return FREE, 0.0
+    j = largest_group(domain, a, per_a)
+    if -math.sqrt(group_square(domain, a, per_a, j)) > bound:
+        group_against(domain, a, per_a, j, out)
+        return EMPTY, math.inf
+    return ACTIVE, group_cut(domain, c, per_c, a, per_a, bound, i, j, out) / per_c * per_a
+
+
+@kernel(inline=False)
+def group_cut(domain, c, per_c, a, per_a, bound, i, j, out):
+    """Solve the cut if it binds, and return the multiplier: the atom of c on group i violates it, that of a on j does not.
+
+    The search is for the share of a in (1 − share) c + share a at which atoms on both sides of the plane are best; the point
+    between them on the plane is the answer. An atom is kept as its parts along a_g and across, because c and a may cancel.
+    It needs room for three numbers a group, which is more than ``out`` may have.
+    """
+    parts = np.empty((domain.starts.size - 1, 3))
+    for g in range(domain.starts.size - 1):
+        split_group(domain, c, per_c, a, per_a, g, parts)
+    i, low, j, high = group_search(parts, bound, i, j)
+    along_i, across_i = part_atom(parts, i, low)
+    along_j, across_j = part_atom(parts, j, high)
+    value_i, value_j = along_i * parts[i, 0], along_j * parts[j, 0]
+    weight = boundary_weight(value_i, value_j, bound) if value_i > bound else 1.0
+    along_i, across_i = weight * along_i, weight * across_i
+    along_j, across_j = (1.0 - weight) * along_j, (1.0 - weight) * across_j
+    fill(out, 0.0)
+    if i == j:
+        along_i, across_i = along_i + along_j, across_i + across_j
+    else:
+        place_atom(domain, c, per_c, a, per_a, j, along_j, across_j, out)
+    place_atom(domain, c, per_c, a, per_a, i, along_i, across_i, out)
+    return low / (1.0 - low)
+
+
+@kernel
+def place_atom(domain, c, per_c, a, per_a, g, along, across, out):
+    """Set out on group g to radius · (along · â + across · c⊥/‖c⊥‖), with c⊥ = c_g without its part along â = a_g/‖a_g‖."""
+    norm_a = math.sqrt(group_square(domain, a, per_a, g))
+    unit = 1.0 / norm_a if norm_a > 0.0 else 0.0
+    for k in range(domain.starts[g], domain.starts[g + 1]):
+        out[domain.order[k]] = per_c * c[domain.order[k]]
+    for _ in range(2):  # the second time for what rounding left
+        product = group_product(domain, per_a, a, unit, out, g)
+        for k in range(domain.starts[g], domain.starts[g + 1]):
+            out[domain.order[k]] -= product * (unit * (per_a * a[domain.order[k]]))
+    left = math.sqrt(group_square(domain, out, 1.0, g))
+    of_c = across / left if left > 0.0 else 0.0
+    for k in range(domain.starts[g], domain.starts[g + 1]):
+        i = domain.order[k]
+        out[i] = domain.radius * (along * (unit * (per_a * a[i])) + of_c * out[i])
+
+
+@kernel
+def group_search(parts, bound, i, j):
+    """Return (i, low, j, high): groups with the best atoms at two shares of a next to each other, either side of the cut.
+
+    The dual, max_g ‖(1 − share) c_g + share a_g‖ + share · bound, is minimised over two groups that are known to matter; the
+    best group there replaces the one on its side, until it is one of the two.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(MAX_PASSES):
+        near_i, near_low, near_j, near_high = pair_search(parts, bound, i, low, j, high)
+        best = near_j
+        largest = part_square(parts, near_j, near_high)
+        for g in range(parts.shape[0]):
+            square = part_square(parts, g, near_high)
+            if square > largest:
+                largest = square
+                best = g
+        if largest <= part_square(parts, near_j, near_high) * (1.0 + ROUNDING):
+            break
+        if part_value(parts, best, near_high) > bound:
+            i, low = best, near_high
+        else:
+            j, high = best, near_high
+    return near_i, near_low, near_j, near_high
+
+
+@kernel
+def split_group(domain, c, per_c, a, per_a, g, parts):
+    """Store ‖a_g‖, the part of c_g in its direction, and the norm of what is left of c_g."""
+    square_a = group_square(domain, a, per_a, g)
+    share = group_product(domain, per_c, c, per_a, a, g) / square_a if square_a > 0.0 else 0.0
+    total = 0.0
+    left = 0.0
+    for k in range(domain.starts[g], domain.starts[g + 1]):
+        i = domain.order[k]
+        part = per_c * c[i] - share * (per_a * a[i])
+        left += part * part
+        total += (per_c * c[i]) * (per_c * c[i])
+    parts[g, 0] = math.sqrt(square_a)
+    parts[g, 1] = share * parts[g, 0]
+    parts[g, 2] = math.sqrt(left) if left > PARALLEL * PARALLEL * total else 0.0
+
+
+@kernel
+def part_square(parts, g, share):
+    """Return ‖(1 − share) c_g + share a_g‖²."""
+    along = (1.0 - share) * parts[g, 1] + share * parts[g, 0]
+    across = (1.0 - share) * parts[g, 2]
+    return along * along + across * across
+
+
+@kernel
+def part_atom(parts, g, share):
+    """Return the parts of the group's atom against (1 − share) c + share a, along a_g and across, in units of the radius."""
+    norm = math.sqrt(part_square(parts, g, share))
+    if norm == 0.0:
+        return 0.0, 0.0
+    return -((1.0 - share) * parts[g, 1] + share * parts[g, 0]) / norm, -(1.0 - share) * parts[g, 2] / norm
+
+
+@kernel
+def part_value(parts, g, share):
+    """Return ⟨a, s⟩ at the group's atom s against (1 − share) c + share a, in units of the radius."""
+    return part_atom(parts, g, share)[0] * parts[g, 0]
+
+
+@kernel
+def pair_search(parts, bound, i, low, j, high):
+    """Return what :func:`group_search` does for two groups, by halving: i violates the cut at low, j meets it at high."""
+    near_i, near_j = i, j
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if middle <= low or middle >= high:
+            break
+        best = i if part_square(parts, i, middle) > part_square(parts, j, middle) else j
+        if part_value(parts, best, middle) > bound:
+            near_i, low = best, middle
+        else:
+            near_j, high = best, middle
+    return near_i, low, near_j, high
+
+
+@project.register(GroupBall)
+def _(domain, x, out):
+    # The norms of the groups are projected onto the ℓ1 ball; the groups keep their directions. ``out`` has room for the
+    # distances of all norms to the largest.
+    n_groups = domain.starts.size - 1
+    size = abs(x[abs_argmax(x)])
+    per = reciprocal(size)
+    total = 0.0
+    largest = 0.0
+    for g in range(n_groups):
+        norm = math.sqrt(group_square(domain, x, per, g)) / per
+        total += norm
+        largest = max(largest, norm)
+        out[g] = norm
+    if total <= domain.radius:
+        copy(x, out)
+        return
+    for g in range(n_groups):
+        out[g] = largest - out[g]
+    level = shrinkage_level(domain.radius, out, n_groups)
+    for g in range(n_groups):
+        norm = math.sqrt(group_square(domain, x, per, g)) / per
+        factor = max(level - (largest - norm), 0.0) / norm if norm > 0.0 else 0.0
+        for k in range(domain.starts[g], domain.starts[g + 1]):
+            out[domain.order[k]] = factor * x[domain.order[k]]
+
+
+@diameter.register(GroupBall)
+def _(domain):
+    return 2.0 * domain.radius
+
+
+@contains.register(GroupBall)
+def _(domain, x, tol):
+    total = 0.0
+    for g in range(domain.starts.size - 1):
+        total += math.sqrt(group_square(domain, x, 1.0 / domain.radius, g))
+    return total <= 1.0 + tol

@@ -1,0 +1,534 @@
+"""Polytopes: hulls of points, doubly stochastic matrices, and solutions of linear inequalities."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from tiebreak import checks
+from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo
+from tiebreak.domains.cut import dual_search
+from tiebreak.domains.simplices import vertex_cut
+from tiebreak.engine import kernel
+from tiebreak.vectors import copy, dot, fill
+
+MANY_POINTS = 2000  # for the distance of each two of them
+FEASIBILITY = 1e-10  # the tightest tolerance that HiGHS allows
+FAR_FROM_ONE = 1e3  # sizes of a polytope, and their reciprocals, for which HiGHS is given other units
+
+
+class _Hull(NamedTuple):
+    points: np.ndarray
+
+
+class Hull(Domain, _Hull):
+    """The convex hull of some points.
+
+    A linear minimisation is one pass over the points, and a cut at most two. The diameter is exact for up to 2000 points;
+    for more it is an upper bound, twice the largest distance from their mean. There is no projection.
+
+    Parameters
+    ----------
+    points : array of shape (number of points, dimension)
+
+    Examples
+    --------
+    >>> triangle = Hull([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> triangle.lmo([1.0, -1.0])
+    array([0., 2.])
+    >>> triangle.cut_lmo([1.0, -1.0], [0.0, 1.0], 1.0).point
+    array([0., 1.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, points: Any) -> Hull:
+        array = checks.numbers(points, "points")
+        if array.ndim != 2 or array.size == 0:
+            raise ValueError(f"`points` must be a non-empty matrix, a point a row, got an array of shape {array.shape}")
+        array = np.array(array, dtype=np.float64, order="C")
+        checks.finite(array, "points")
+        return super().__new__(cls, array)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Number of variables."""
+        return self.points.shape[1]
+
+    def contains(self, x: Any, tol: float = 1e-9) -> bool:
+        """Return whether x lies in the hull, up to ``tol`` relative to the largest distance of a point from their mean.
+
+        It finds the mean of the points that is nearest to x, by non-negative least squares.
+        """
+        from scipy.optimize import nnls  # slow to import, and rarely needed
+
+        x = checks.vector(x, "x", self.dimension)
+        radius = float(np.linalg.norm(self.points - self.points.mean(axis=0), axis=1).max())
+        rounding = 1e-14 * float(np.abs(self.points).max()) * math.sqrt(x.size)
+        shifted = self.points - x
+        unit = max(float(np.abs(shifted).max()), 1e-300)
+        rows = np.vstack([shifted.T / unit, np.ones(len(shifted))])
+        weights, _ = nnls(rows, np.append(np.zeros(x.size), 1.0), maxiter=30 * len(shifted) + 300)
+        distance = np.linalg.norm(weights @ shifted) / weights.sum()
+        return bool(distance <= tol * radius + rounding)
+
+
+@lmo.register(Hull)
+def _(domain, c, out):
+    copy(domain.points[best_point(domain.points, c)], out)
+
+
+@kernel
+def best_point(points, c):
+    """Return the index of the point for which ⟨c, point⟩ is smallest."""
+    least = math.inf
+    best = 0
+    for i in range(points.shape[0]):
+        value = dot(points[i], c)
+        if value < least:
+            least = value
+            best = i
+    return best
+
+
+@cut_lmo.register(Hull)
+def _(domain, c, a, b, out):
+    # A cut over the simplex of the weights of the points. Its two vectors need room, as the points may be more than the
+    # variables; the second is computed only if the cut is active.
+    points = domain.points
+    i = best_point(points, c)
+    value_c, value_a = dot(points[i], c), dot(points[i], a)
+    if not (math.isfinite(value_c) and math.isfinite(value_a)) or math.isnan(b):
+        return INVALID, math.nan
+    if value_a <= b:
+        copy(points[i], out)
+        return FREE, 0.0
+    values = np.empty((2, points.shape[0]))
+    for k in range(points.shape[0]):
+        values[0, k] = dot(points[k], c)
+        values[1, k] = dot(points[k], a)
+    status, multiplier, i, weight_i, j, weight_j = vertex_cut(values[0], values[1], b, 1.0, False)
+    if status != INVALID:
+        for k in range(out.size):
+            out[k] = weight_i * points[i, k] + weight_j * points[j, k]
+    return status, multiplier
+
+
+@diameter.register(Hull)
+def _(domain):
+    points = domain.points
+    count, d = points.shape
+    largest = 0.0
+    if count <= MANY_POINTS:
+        for i in range(count):
+            for j in range(i):
+                largest = max(largest, squared_distance(points[i], points[j]))
+        return math.sqrt(largest)
+    mean = np.zeros(d)
+    for i in range(count):
+        for k in range(d):
+            mean[k] += points[i, k] / count
+    for i in range(count):
+        largest = max(largest, squared_distance(points[i], mean))
+    return 2.0 * math.sqrt(largest)
+
+
+@kernel(reorder=True)
+def squared_distance(x, y):
+    """Return ‖x − y‖²."""
+    total = 0.0
+    for i in range(x.size):
+        total += (x[i] - y[i]) * (x[i] - y[i])
+    return total
+
+
+class _Birkhoff(NamedTuple):
+    n: int
+
+
+class Birkhoff(Domain, _Birkhoff):
+    """The doubly stochastic n × n matrices: non-negative, with rows and columns that sum to one.
+
+    A matrix is flattened row by row, and :meth:`parts` gives it its shape back. The atoms are the permutations. There is no
+    projection.
+
+    Parameters
+    ----------
+    n : int
+
+    Examples
+    --------
+    >>> matchings = Birkhoff(2)
+    >>> matchings.lmo([1.0, 0.0, 0.0, 2.0]).reshape(2, 2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, n: Any) -> Birkhoff:
+        return super().__new__(cls, checks.whole(n, "n"))
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Number of variables, n²."""
+        return self.n * self.n
+
+    def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the matrix, as a view of x."""
+        return {"x": x.reshape(self.n, self.n)}
+
+
+@lmo.register(Birkhoff)
+def _(domain, c, out):
+    row_of = assign(c, domain.n)
+    fill(out, 0.0)
+    for column in range(domain.n):
+        out[row_of[column] * domain.n + column] = 1.0
+
+
+@kernel(inline=False)
+def assign(cost, n):
+    """Return the row of each column in an assignment of least cost; ``cost`` is an n × n matrix, row by row.
+
+    The Hungarian method (Kuhn, 1955) as shortest augmenting paths (Jonker and Volgenant, 1987), in O(n³): rows join one by
+    one. Prices of rows and columns keep all reduced costs cost_ij − price_i − price_j ≥ 0, and zero where i and j are
+    assigned. A row that joins takes the shortest way, in reduced costs, to a column that is free, and the rows on the way
+    move on by one column.
+    """
+    row_of = np.full(n, -1)
+    column_price, row_price = np.zeros(n), np.zeros(n)
+    distance = np.empty(n)  # of the shortest way to a column that is known
+    before = np.empty(n, np.int64)  # the column before it on that way; −1 for the row that joins
+    done = np.empty(n, np.bool_)  # whether no shorter way can come
+    for joining in range(n):
+        fill(distance, math.inf)
+        fill(done, False)
+        fill(before, -1)
+        row, last, travelled = joining, -1, 0.0
+        while True:
+            nearest = -1
+            for j in range(n):
+                if not done[j]:
+                    length = travelled + (cost[row * n + j] - row_price[row] - column_price[j])
+                    if length < distance[j]:
+                        distance[j] = length
+                        before[j] = last
+                    if nearest < 0 or distance[j] < distance[nearest]:
+                        nearest = j
+            done[nearest] = True
+            travelled, last = distance[nearest], nearest
+            if row_of[nearest] < 0:
+                break
+            row = row_of[nearest]
+        row_price[joining] += travelled
+        for j in range(n):
+            if done[j] and j != last:
+                row_price[row_of[j]] += travelled - distance[j]
+                column_price[j] -= travelled - distance[j]
+        while before[last] >= 0:
+            row_of[last] = row_of[before[last]]
+            last = before[last]
+        row_of[last] = joining
+    return row_of
+
+
+@diameter.register(Birkhoff)
+def _(domain):
+    return math.sqrt(2.0 * domain.n) if domain.n > 1 else 0.0
+
+
+@contains.register(Birkhoff)
+def _(domain, x, tol):
+    n = domain.n
+    for i in range(n):
+        row, column = 0.0, 0.0
+        for j in range(n):
+            if not x[i * n + j] >= -tol:
+                return False
+            row += x[i * n + j]
+            column += x[j * n + i]
+        if not (abs(row - 1.0) <= tol and abs(column - 1.0) <= tol):
+            return False
+    return True
+
+
+class Polytope(Domain):
+    """The bounded set {x : A_ub x ≤ b_ub, A_eq x = b_eq, lower ≤ x ≤ upper}, by linear programming.
+
+    It holds a model of the HiGHS solver, in which only the objective and one row, the cut, change from call to call. A call
+    starts from where the last one ended, so that where a linear function has several minimisers, which one is found may
+    depend on the calls before; ``warm_start=False`` makes each call start from the same vertex, and the answer a function of
+    the question alone. Loops over this set run as plain Python. It can be copied and pickled, which makes a new model, and
+    must not be used by two threads at once.
+
+    The diameter is an upper bound: the diagonal of the smallest box around the set, which takes two linear programs a
+    variable when the set is made. There is no projection.
+
+    Parameters
+    ----------
+    A_ub, A_eq : matrix with a column a variable, dense or sparse; optional
+    b_ub, b_eq : vector with an entry a row; optional
+    bounds : (lower, upper), optional
+        Numbers or vectors, which may be infinite; None is infinite too. There are none if it is not given.
+    warm_start : bool
+        Whether a call starts from where the last one ended.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, numbers are not finite, or the set is empty or unbounded.
+
+    Examples
+    --------
+    >>> triangle = Polytope(A_ub=[[1.0, 2.0]], b_ub=[2.0], bounds=(0.0, np.inf))
+    >>> triangle.lmo([1.0, -1.0])
+    array([0., 1.])
+    >>> triangle.cut_lmo([-1.0, -1.0], [1.0, 0.0], 1.0).point
+    array([1. , 0.5])
+    """
+
+    dimension: int
+
+    def __init__(
+        self,
+        A_ub: Any = None,
+        b_ub: Any = None,
+        A_eq: Any = None,
+        b_eq: Any = None,
+        bounds: Any = None,
+        *,
+        warm_start: bool = True,
+    ):
+        upper_rows, upper_sides = _rows(A_ub, b_ub, "ub")
+        equal_rows, equal_sides = _rows(A_eq, b_eq, "eq")
+        self.dimension = _common_dimension(upper_rows, equal_rows, bounds)
+        self.lower, self.upper = _bounds(bounds, self.dimension)
+        self.warm_start = bool(warm_start)
+        present = [rows for rows in (upper_rows, equal_rows) if rows is not None]
+        self._rows = scipy.sparse.csr_array(
+            scipy.sparse.vstack(present) if present else scipy.sparse.csr_array((0, self.dimension))
+        )
+        self._least = np.concatenate([np.full(upper_sides.size, -np.inf), equal_sides])
+        self._most = np.concatenate([upper_sides, equal_sides])
+        self._unit = 1.0
+        self._start: Any = None  # where each call starts from; None if where the last one ended
+        self._solver = self._model()
+        self._box = self._bounding_box()
+        size = float(np.abs(self._box).max())
+        if size > 0.0 and not 1.0 / FAR_FROM_ONE <= size <= FAR_FROM_ONE:
+            self._unit = 2.0 ** math.frexp(size)[1]
+            self._solver = self._model()
+            self._box = self._bounding_box()
+        if not warm_start:
+            self._fix_start()
+
+    def _fix_start(self) -> None:
+        self._solver = self._model()
+        self._start = self._solver.getBasis()
+
+    def __repr__(self) -> str:
+        return f"Polytope(dimension={self.dimension}, rows={self._rows.shape[0]})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_solver", "_start")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _start=None)
+        self._solver = self._model()
+        if not self.warm_start:
+            self._fix_start()
+
+    def _model(self) -> Any:
+        """Return the model in units of ``_unit``, its last row the cut."""
+        solver = _highs().Highs()
+        options: dict[str, Any] = {
+            "output_flag": False,
+            "presolve": "off",
+            "threads": 1,
+            "solver": "simplex",
+            "primal_feasibility_tolerance": FEASIBILITY,
+            "dual_feasibility_tolerance": FEASIBILITY,
+            "small_matrix_value": 1e-12,
+            "simplex_scale_strategy": 0,  # rows are scaled already; factors would depend on the cut of the call before
+        }
+        for option, value in options.items():
+            solver.setOptionValue(option, value)
+        count, d = self._rows.shape
+        model = _highs().HighsLp()
+        model.num_col_, model.num_row_ = d, count + 1
+        model.col_cost_ = np.zeros(d)
+        model.col_lower_, model.col_upper_ = self.lower / self._unit, self.upper / self._unit
+        model.row_lower_ = np.append(self._least, -np.inf) / self._unit
+        model.row_upper_ = np.append(self._most, np.inf) / self._unit
+        model.a_matrix_.format_ = _highs().MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.append(self._rows.indptr, self._rows.indptr[-1])
+        model.a_matrix_.index_, model.a_matrix_.value_ = self._rows.indices, self._rows.data
+        solver.passModel(model)
+        self._cut = np.zeros(d)  # the coefficients of the last row
+        solver.run()
+        if solver.getModelStatus() == _highs().HighsModelStatus.kInfeasible:
+            raise ValueError("the polytope is empty: no point satisfies `A_ub`, `b_ub`, `A_eq`, `b_eq` and `bounds`")
+        return solver
+
+    def _bounding_box(self) -> np.ndarray:
+        """Return the least and the largest value of each variable, in the units of the user."""
+        box = np.empty((2, self.dimension))
+        for k in range(self.dimension):
+            for side, sign in enumerate((1.0, -1.0)):
+                direction = np.zeros(self.dimension)
+                direction[k] = sign
+                point = self._minimise(direction)
+                if point is None:
+                    raise ValueError(
+                        f"the polytope is unbounded in variable {k}; `bounds` or more rows in `A_ub` must limit it"
+                    )
+                box[side, k] = point[k] * self._unit
+        return box
+
+    def _solve(self) -> Any:
+        """Run the solver from where it is, and once more from nothing if it is in doubt."""
+        status = _highs().HighsModelStatus
+        self._solver.run()
+        found = self._solver.getModelStatus()
+        if found not in (status.kOptimal, status.kInfeasible, status.kUnbounded):
+            self._solver.clearSolver()
+            self._solver.run()
+            found = self._solver.getModelStatus()
+        return found
+
+    def _minimise(self, c: np.ndarray) -> np.ndarray | None:
+        """Return a minimiser of ⟨c, z⟩ without the cut, in the units of the model; None if there is none."""
+        d = self.dimension
+        self._solver.changeColsCost(d, np.arange(d, dtype=np.int32), c)
+        self._solver.changeRowBounds(self._rows.shape[0], -np.inf, np.inf)
+        if self._start is not None:
+            self._solver.clearSolver()
+            self._solver.setBasis(self._start)
+        found = self._solve()
+        if found == _highs().HighsModelStatus.kOptimal:
+            return np.array(self._solver.getSolution().col_value)
+        if found == _highs().HighsModelStatus.kUnbounded:
+            return None
+        raise RuntimeError(f"HiGHS could not minimise over the polytope: {self._solver.modelStatusToString(found)}")
+
+    def _minimise_in_cut(self, a: np.ndarray, bound: float) -> tuple[np.ndarray, float] | None:
+        """Return (minimiser, multiplier) of the last objective where ⟨a, z⟩ ≤ bound; None if there is none or in doubt."""
+        row = self._rows.shape[0]
+        for k in np.flatnonzero(a != self._cut):
+            self._solver.changeCoeff(row, int(k), float(a[k]))
+        self._cut = a
+        self._solver.changeRowBounds(row, -np.inf, bound)
+        if self._solve() != _highs().HighsModelStatus.kOptimal:
+            return None
+        solution = self._solver.getSolution()
+        return np.array(solution.col_value), max(-solution.row_dual[row], 0.0)
+
+
+@lmo.register(Polytope)
+def _(domain: Polytope, c: np.ndarray, out: np.ndarray) -> None:
+    point = domain._minimise(_scaled(c)[0])
+    if point is None:
+        raise RuntimeError("HiGHS found no minimiser over the polytope, though it is bounded")
+    np.multiply(point, domain._unit, out=out)
+
+
+@cut_lmo.register(Polytope)
+def _(domain: Polytope, c: np.ndarray, a: np.ndarray, b: float, out: np.ndarray) -> tuple[int, float]:
+    unit_c, size_c = _scaled(c)
+    unit_a, size_a = _scaled(a)
+    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+        return INVALID, math.nan
+    bound = b / size_a if size_a > 0.0 else b
+    lmo(domain, unit_c, out)
+    if unit_a @ out <= bound:
+        return FREE, 0.0
+    if np.minimum(unit_a * domain._box[0], unit_a * domain._box[1]).sum() <= bound:  # or no point of the box satisfies it
+        found = domain._minimise_in_cut(unit_a, bound / domain._unit)
+        if found is not None:
+            np.multiply(found[0], domain._unit, out=out)
+            return ACTIVE, found[1] * size_c / size_a
+    lmo(domain, unit_a, out)
+    if unit_a @ out > bound:
+        return EMPTY, math.inf
+    return dual_search(domain, c, a, b, out)  # so near to empty that the solver does not see the points left
+
+
+@diameter.register(Polytope)
+def _(domain: Polytope) -> float:
+    return float(np.linalg.norm(domain._box[1] - domain._box[0]))
+
+
+@contains.register(Polytope)
+def _(domain: Polytope, x: np.ndarray, tol: float) -> bool:
+    margin = tol * float(np.abs(domain._box).max())
+    values = domain._rows @ x
+    inside = (x >= domain.lower - margin).all() and (x <= domain.upper + margin).all()
+    return bool(inside and (values >= domain._least - margin).all() and (values <= domain._most + margin).all())
+
+
+def _scaled(x: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return x divided by its largest entry, and that."""
+    size = float(np.abs(x).max())
+    return (x / size if size > 0.0 else x), size
+
+
+def _rows(matrix: Any, side: Any, name: str) -> tuple[Any, np.ndarray]:
+    """Return checked rows and right-hand sides, both divided by the largest entry of each row."""
+    if matrix is None or side is None:
+        if matrix is not side:
+            given, missing = ("A", "b") if side is None else ("b", "A")
+            raise ValueError(f"`{given}_{name}` is given without `{missing}_{name}`; both or none are needed")
+        return None, np.empty(0)
+    rows = matrix if scipy.sparse.issparse(matrix) else checks.numbers(matrix, f"A_{name}")
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError(f"`A_{name}` must be a matrix with a column a variable, got an array of shape {rows.shape}")
+    rows = scipy.sparse.csr_array(rows, dtype=np.float64)
+    checks.finite(rows.data, f"A_{name}")
+    sides = checks.vector(side, f"b_{name}", rows.shape[0])
+    sizes = abs(rows).max(axis=1).toarray().ravel()
+    sizes[sizes == 0.0] = 1.0
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / sizes) @ rows), sides / sizes
+
+
+def _common_dimension(upper_rows: Any, equal_rows: Any, bounds: Any) -> int:
+    """Return the number of variables, on which all that is given must agree."""
+    found = [(name, rows.shape[1]) for name, rows in (("A_ub", upper_rows), ("A_eq", equal_rows)) if rows is not None]
+    if bounds is not None:
+        if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+            raise ValueError(f"`bounds` must be a pair (lower, upper), got {checks.shown(bounds)}")
+        found += [(f"bounds[{k}]", np.size(side)) for k, side in enumerate(bounds) if np.ndim(side) > 0]
+    if not found:
+        raise ValueError("the dimension is unknown: `A_ub`, `A_eq` or a vector in `bounds` must fix it")
+    if len({size for _, size in found}) > 1:
+        sizes = ", ".join(f"`{name}` has {size}" for name, size in found)
+        raise ValueError(f"the number of variables must agree, but {sizes}")
+    return found[0][1]
+
+
+def _bounds(bounds: Any, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds as two vectors."""
+    sides = []
+    for side, nothing in zip((None, None) if bounds is None else bounds, (-np.inf, np.inf), strict=True):
+        array = checks.numbers(nothing if side is None else side, "bounds")
+        sides.append(np.array(np.broadcast_to(array, dimension), dtype=np.float64))
+    lower, upper = sides
+    bad = ~((lower <= upper) & (lower < np.inf) & (upper > -np.inf))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise ValueError(f"`bounds` must have lower ≤ upper everywhere, got ({lower[k]}, {upper[k]}) for variable {k}")
+    return lower, upper
+
+
+@functools.cache
+def _highs() -> Any:
+    """HiGHS, imported when the first polytope is made: it takes a third of a second."""
+    try:
+        import highspy
+    except ImportError:
+        raise ImportError("a Polytope needs the HiGHS solver: pip install 'tiebreak[polytope]'") from None
+    return highspy

@@ -1,0 +1,517 @@
+"""Simplices: non-negative numbers with a given sum, or at most that, or with a cap on each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from tiebreak import checks
+from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
+from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
+from tiebreak.engine import kernel
+from tiebreak.vectors import abs_argmax, copy, fill, scale
+
+ORIGIN = -1  # stands for the atom 0 where others are known by their coordinate
+
+_BLOCK = 64
+
+
+class _Scale(NamedTuple):
+    scale: float
+
+
+class Simplex(Domain, _Scale):
+    """The set {x ≥ 0 : Σ xᵢ = scale}. Its atoms are ``scale`` on one coordinate.
+
+    Its diameter is √2 · scale; for a single variable, where the set is a point, that is an upper bound.
+
+    Parameters
+    ----------
+    scale : float, positive
+
+    Examples
+    --------
+    >>> simplex = Simplex(2.0)
+    >>> simplex.lmo([1.0, -3.0, 0.0])
+    array([0., 2., 0.])
+    >>> simplex.cut_lmo([1.0, -3.0, 0.0], [0.0, 1.0, 0.0], 1.0).point
+    array([0., 1., 1.])
+    >>> simplex.project([1.0, 2.0, -1.0])
+    array([0.5, 1.5, 0. ])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, scale: Any = 1.0) -> Simplex:
+        return super().__new__(cls, checks.real(scale, "scale", above=0.0))
+
+
+class UnitSimplex(Domain, _Scale):
+    """The set {x ≥ 0 : Σ xᵢ ≤ scale}. Its atoms are 0 and ``scale`` on one coordinate.
+
+    Its diameter is √2 · scale; for a single variable, where it is ``scale``, that is an upper bound.
+
+    Parameters
+    ----------
+    scale : float, positive
+
+    Examples
+    --------
+    >>> simplex = UnitSimplex(2.0)
+    >>> simplex.lmo([1.0, 3.0])
+    array([0., 0.])
+    >>> simplex.cut_lmo([1.0, -3.0], [0.0, 1.0], 1.0).point
+    array([0., 1.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, scale: Any = 1.0) -> UnitSimplex:
+        return super().__new__(cls, checks.real(scale, "scale", above=0.0))
+
+
+class _CappedSimplex(NamedTuple):
+    total: float
+    cap: float
+    size: int
+
+
+class CappedSimplex(Domain, _CappedSimplex):
+    """The set {0 ≤ xᵢ ≤ cap : Σ xᵢ = total}. In an atom all coordinates but one are 0 or ``cap``.
+
+    Parameters
+    ----------
+    total : float, positive
+        At most ``cap * dimension`` (up to rounding), where the set is a single point.
+    cap : float, positive
+    dimension : int
+
+    Examples
+    --------
+    >>> portfolio = CappedSimplex(1.0, 0.4, 4)
+    >>> portfolio.lmo([1.0, -3.0, 0.0, -1.0])
+    array([0. , 0.4, 0.2, 0.4])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, total: Any, cap: Any, dimension: Any) -> CappedSimplex:
+        total = checks.real(total, "total", above=0.0)
+        cap = checks.real(cap, "cap", above=0.0)
+        dimension = checks.whole(dimension, "dimension")
+        if total > cap * dimension * (1.0 + 1e-12):
+            raise ValueError(
+                f"`total` must be at most `cap` * `dimension`, or the set is empty, got {total:g} > {cap:g} * {dimension}"
+            )
+        return super().__new__(cls, min(total, cap * dimension), cap, dimension)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Number of variables."""
+        return self.size
+
+
+# Linear minimisation
+
+
+@lmo.register(Simplex)
+def _(domain, c, out):
+    fill(out, 0.0)
+    out[argmin(c)] = domain.scale
+
+
+@lmo.register(UnitSimplex)
+def _(domain, c, out):
+    fill(out, 0.0)
+    i = argmin(c)
+    if c[i] < 0.0:
+        out[i] = domain.scale
+
+
+@lmo.register(CappedSimplex)
+def _(domain, c, out):
+    # The smallest entries get the cap, the next one what is left. ``out`` is where they are selected.
+    full = min(int(domain.total / domain.cap), c.size)
+    left = min(max(domain.total - full * domain.cap, 0.0), domain.cap)
+    if full == c.size:
+        fill(out, domain.cap)
+        return
+    copy(c, out)
+    threshold = select(out, full)
+    tied = full
+    for i in range(c.size):
+        if c[i] < threshold:
+            out[i] = domain.cap
+            tied -= 1
+        else:
+            out[i] = 0.0
+    for i in range(c.size):
+        if c[i] == threshold:
+            out[i] = domain.cap if tied > 0 else left
+            tied -= 1
+            if tied < 0:
+                return
+
+
+# The cut of sets with an atom for each coordinate
+
+
+@cut_lmo.register(Simplex)
+def _(domain, c, a, b, out):
+    return two_atoms(vertex_cut(c, a, b, domain.scale, False), domain.scale, out)
+
+
+@cut_lmo.register(UnitSimplex)
+def _(domain, c, a, b, out):
+    return two_atoms(vertex_cut(c, a, b, domain.scale, True), domain.scale, out)
+
+
+@cut_step.register(Simplex)
+def _(domain, c, a, b, step, x, work):
+    return step_to_two_atoms(vertex_cut(c, a, b, domain.scale, False), domain.scale, step, x)
+
+
+@cut_step.register(UnitSimplex)
+def _(domain, c, a, b, step, x, work):
+    return step_to_two_atoms(vertex_cut(c, a, b, domain.scale, True), domain.scale, step, x)
+
+
+@kernel
+def two_atoms(cut, size, out):
+    """Set ``out`` to the point that :func:`vertex_cut` found."""
+    status, multiplier, i, at_i, j, at_j = cut
+    if status != INVALID:
+        fill(out, 0.0)
+        if i != ORIGIN:
+            out[i] += size * at_i
+        if j != ORIGIN:
+            out[j] += size * at_j
+    return status, multiplier
+
+
+@kernel
+def step_to_two_atoms(cut, size, step, x):
+    """Move x towards the point that :func:`vertex_cut` found."""
+    status, multiplier, i, at_i, j, at_j = cut
+    if status != INVALID:
+        scale(1.0 - step, x)
+        if i != ORIGIN:
+            x[i] += step * size * at_i
+        if j != ORIGIN:
+            x[j] += step * size * at_j
+    return status, multiplier
+
+
+@kernel
+def vertex_cut(c, a, b, size, with_origin):
+    """Return (status, multiplier, i, w_i, j, w_j): the minimiser of the cut is w_i times vertex i plus w_j times vertex j.
+
+    ``size`` times c and a are the values of ⟨c, s⟩ and ⟨a, s⟩ at the vertices, one an entry; with ``with_origin`` there is
+    one more, ORIGIN, where both are zero.
+    """
+    size_c = abs(c[abs_argmax(c)])
+    i = argmin(c)
+    if with_origin and c[i] >= 0.0:
+        i = ORIGIN
+    a_i = value_at(a, i)
+    if not (math.isfinite(size_c) and math.isfinite(a_i)) or math.isnan(b):
+        return INVALID, math.nan, 0, 0.0, 0, 0.0
+    if size * a_i <= b:
+        return FREE, 0.0, i, 1.0, i, 0.0
+    return vertex_search(c, a, b, size, with_origin, i, size_c)
+
+
+@kernel(inline=False)
+def vertex_search(c, a, b, size, with_origin, i, size_c):
+    """Return what :func:`vertex_cut` does, if vertex i, the best for c, violates the cut: the dual search of ``cut.py``."""
+    size_a = abs(a[abs_argmax(a)])
+    j = argmin(a)  # the vertex that satisfies the cut
+    if with_origin and a[j] >= 0.0:
+        j = ORIGIN
+    if not math.isfinite(size_a):
+        return INVALID, math.nan, 0, 0.0, 0, 0.0
+    if size * value_at(a, j) > b:
+        return EMPTY, math.inf, j, 1.0, j, 0.0
+    lift_c, lift_a = 1.0, 1.0
+    if 0.0 < size_c < TINY:
+        lift_c = LIFT
+        c = c * lift_c
+    if 0.0 < size_a < TINY:
+        lift_a = LIFT
+        a = a * lift_a
+    size_c *= lift_c
+    size_a *= lift_a
+    per_c = 1.0 / size_c if size_c > 0.0 else 0.0
+    per_a = 1.0 / size_a if size_a > 0.0 else 0.0
+    bound = b * lift_a / size_a / size if size_a > 0.0 else b
+    c_outside, a_outside = value_at(c, i) * per_c, value_at(a, i) * per_a
+    c_inside, a_inside = value_at(c, j) * per_c, value_at(a, j) * per_a
+    bound = max(bound, a_inside)  # in these units rounding may put it a hair below
+    if a_outside <= bound:
+        return FREE, 0.0, i, 1.0, i, 0.0
+
+    for _ in range(MAX_PASSES):
+        p, q = crossing(c_outside, a_outside, c_inside, a_inside)
+        k = argmin_of_sum(p * per_c, c, q * per_a, a)
+        c_new, a_new = c[k] * per_c, a[k] * per_a
+        if with_origin and p * c_new + q * a_new >= 0.0:
+            k, c_new, a_new = ORIGIN, 0.0, 0.0
+        if k in (i, j) or not improves(p, q, c_inside, a_inside, c_new, a_new):
+            break
+        if a_new > bound:
+            i, c_outside, a_outside = k, c_new, a_new
+        else:
+            j, c_inside, a_inside = k, c_new, a_new
+
+    weight = boundary_weight(a_outside, a_inside, bound)
+    found = multiplier_of(c_outside, a_outside, c_inside, a_inside, size_c / lift_c, size_a / lift_a)
+    return ACTIVE, found, i, weight, j, 1.0 - weight
+
+
+@kernel
+def value_at(x, i):
+    """Return x_i, or 0 at the origin."""
+    return 0.0 if i == ORIGIN else x[i]
+
+
+@kernel
+def argmin(x):
+    """Return the index of the smallest entry of x."""
+    return argmin_of_sum(1.0, x, 0.0, x)
+
+
+@kernel
+def argmin_of_sum(p, x, q, y):
+    """Return the index of the smallest p x_i + q y_i, for finite numbers.
+
+    Minima in four lanes, because each comparison waits for the one before; then a look at the best block for the place.
+    """
+    best = math.inf
+    start = 0
+    whole = x.size // _BLOCK * _BLOCK
+    for low in range(0, whole, _BLOCK):
+        lane_0, lane_1, lane_2, lane_3 = math.inf, math.inf, math.inf, math.inf
+        for i in range(low, low + _BLOCK, 4):
+            lane_0 = smaller(p * x[i] + q * y[i], lane_0)
+            lane_1 = smaller(p * x[i + 1] + q * y[i + 1], lane_1)
+            lane_2 = smaller(p * x[i + 2] + q * y[i + 2], lane_2)
+            lane_3 = smaller(p * x[i + 3] + q * y[i + 3], lane_3)
+        within = smaller(smaller(lane_0, lane_1), smaller(lane_2, lane_3))
+        if within < best:
+            best = within
+            start = low
+    for i in range(whole, x.size):
+        if p * x[i] + q * y[i] < best:
+            best = p * x[i] + q * y[i]
+            start = i
+    index = start
+    best = p * x[start] + q * y[start]
+    for i in range(start + 1, min(start + _BLOCK, x.size)):
+        if p * x[i] + q * y[i] < best:
+            best = p * x[i] + q * y[i]
+            index = i
+    return index
+
+
+@kernel
+def smaller(value, least):
+    """Return the smaller one; unlike ``min``, it is one instruction, because a NaN for the first is passed over."""
+    return value if value < least else least
+
+
+@kernel
+def select(x, rank):
+    """Return the entry of x that has ``rank`` smaller or equal ones before it in order; x is permuted (Hoare, 1961)."""
+    low, high = 0, x.size - 1
+    lot = 1
+    while low < high:
+        lot = lot * 48271 % 2147483647  # pivots at random places, so that no order of the entries is a bad one
+        pivot = x[low + lot % (high - low + 1)]
+        i, j = low, high
+        while i <= j:
+            while x[i] < pivot:
+                i += 1
+            while x[j] > pivot:
+                j -= 1
+            if i <= j:
+                x[i], x[j] = x[j], x[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    return x[rank]
+
+
+# Projection
+
+
+@project.register(Simplex)
+def _(domain, x, out):
+    project_to_simplex(x, domain.scale, out)
+
+
+@project.register(UnitSimplex)
+def _(domain, x, out):
+    total = 0.0
+    for i in range(x.size):
+        out[i] = max(x[i], 0.0)
+        total += out[i]
+    if total > domain.scale:
+        project_to_simplex(x, domain.scale, out)
+
+
+@kernel
+def project_to_simplex(x, size, out):
+    """Set ``out`` to the point of {s ≥ 0 : Σ s_i = size} that is nearest to x.
+
+    It is max(level − gap_i, 0) with gap_i = max x − x_i and the level that gives the right sum. Michelot (1986): take the
+    level of all coordinates, drop those that it leaves at zero, and again. A gap beyond the size never survives. ``out``
+    holds the gaps that are left.
+    """
+    largest = x[argmin_of_sum(-1.0, x, 0.0, x)]
+    for i in range(x.size):
+        out[i] = largest - x[i]
+    level = size
+    left = x.size
+    while True:
+        kept = 0
+        total = 0.0
+        for i in range(left):
+            if out[i] < level:
+                out[kept] = out[i]
+                total += out[i]
+                kept += 1
+        left = kept
+        before, level = level, size / left + total / left
+        if level >= before:
+            break
+    for i in range(x.size):
+        out[i] = max(level - (largest - x[i]), 0.0)
+
+
+@project.register(CappedSimplex)
+def _(domain, x, out):
+    # The answer is x_i − τ clipped to [0, cap], with the τ that gives the right sum. Variable fixing (Bitran and Hax, 1981):
+    # take the τ of all coordinates without the clipping. If the clipped sum is too small, τ must fall, and what is at the
+    # cap stays there; if it is too large, what is at zero stays. Fix these and go on with the others, which ``out`` holds.
+    # The sum decides rightly for any τ, so rounding of τ does no harm before the end, when all numbers left are close.
+    copy(x, out)
+    left, total = x.size, domain.total
+    top, bottom = math.inf, -math.inf  # what is not between them is fixed
+    largest, level = 0.0, 0.0
+    while left > 0:
+        largest, level = common_level(out, left, total)
+        found, capped, lowest_capped, highest_zero = clipped_sum(out, left, largest, level, domain.cap)
+        if found < total and capped > 0:
+            top = lowest_capped
+            total = max(total - capped * domain.cap, 0.0)
+        elif found > total and highest_zero > -math.inf:
+            bottom = highest_zero
+        else:
+            break
+        kept = 0
+        for i in range(left):
+            if bottom < out[i] < top:
+                out[kept] = out[i]
+                kept += 1
+        left = kept
+    for i in range(x.size):
+        if x[i] >= top:
+            out[i] = domain.cap
+        elif x[i] <= bottom:
+            out[i] = 0.0
+        else:
+            out[i] = min(max(level - (largest - x[i]), 0.0), domain.cap)
+
+
+@kernel
+def common_level(values, count, total):
+    """Return the largest of the first values v, and the level such that level − (largest − v) sum to the total."""
+    largest = -math.inf
+    for i in range(count):
+        largest = max(largest, values[i])
+    gaps = 0.0
+    for i in range(count):
+        gaps += largest - values[i]
+    return largest, total / count + gaps / count
+
+
+@kernel
+def clipped_sum(values, count, largest, level, cap):
+    """Return the sum of the first values level − (largest − v), clipped, and what is clipped.
+
+    That is, how many are at the cap, the smallest v of these (or ∞) and the largest v that is at zero (or −∞).
+    """
+    total = 0.0
+    capped = 0
+    lowest_capped, highest_zero = math.inf, -math.inf
+    for i in range(count):
+        value = level - (largest - values[i])
+        if value >= cap:
+            capped += 1
+            lowest_capped = min(lowest_capped, values[i])
+        elif value <= 0.0:
+            highest_zero = max(highest_zero, values[i])
+        total += min(max(value, 0.0), cap)
+    return total, capped, lowest_capped, highest_zero
+
+
+# Size and membership
+
+
+@diameter.register(Simplex)
+def _(domain):
+    return math.sqrt(2.0) * domain.scale
+
+
+@diameter.register(UnitSimplex)
+def _(domain):
+    return math.sqrt(2.0) * domain.scale
+
+
+@diameter.register(CappedSimplex)
+def _(domain):
+    # Atoms are permutations of one vector, and those are farthest apart that are sorted in opposite orders.
+    share = domain.total / domain.cap
+    total = 0.0
+    for i in range(domain.size):
+        difference = min(max(share - i, 0.0), 1.0) - min(max(share - (domain.size - 1 - i), 0.0), 1.0)
+        total += difference * difference
+    return math.sqrt(total) * domain.cap
+
+
+@contains.register(Simplex)
+def _(domain, x, tol):
+    return within(x, math.inf, tol * domain.scale) and abs(plain_sum(x) - domain.scale) <= tol * domain.scale
+
+
+@contains.register(UnitSimplex)
+def _(domain, x, tol):
+    return within(x, math.inf, tol * domain.scale) and plain_sum(x) <= domain.scale * (1.0 + tol)
+
+
+@contains.register(CappedSimplex)
+def _(domain, x, tol):
+    return within(x, domain.cap, tol * domain.cap) and abs(plain_sum(x) - domain.total) <= tol * domain.total
+
+
+@kernel
+def within(x, cap, margin):
+    """Return whether all entries of x are in [0, cap], up to a margin."""
+    inside = True
+    for i in range(x.size):
+        inside = inside and -margin <= x[i] <= cap + margin
+    return inside
+
+
+@kernel(reorder=True)
+def plain_sum(x):
+    """Return Σ x_i."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i]
+    return total

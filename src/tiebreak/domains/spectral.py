@@ -1,0 +1,362 @@
+"""Sets of matrices defined by their singular values or eigenvalues: the nuclear-norm ball and the spectrahedron.
+
+An atom is an outer product of one pair of vectors, found by the Lanczos iteration with full reorthogonalisation (Golub and
+Van Loan, Matrix Computations, chapter 10): a few products with the matrix, never a full decomposition.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.domains.base import Domain, contains, diameter, lmo, project
+from tiebreak.domains.cut import next_atom
+from tiebreak.domains.products import matrix_shape
+from tiebreak.engine import generic, kernel
+from tiebreak.vectors import abs_argmax, copy, dot, fill, scale
+
+BASIS = 300  # vectors kept at most; smaller matrices are solved exactly, larger ones by restarting
+RESTARTS = 20
+RESIDUAL = 1e-13  # of an eigenpair, relative to the largest eigenvalue: a bound on the error of the value
+ROUNDING = 1e-15
+STIR = 0.01  # share of a random vector in a start from the last answer, which may lack the next one's direction
+
+
+class _NuclearBall(NamedTuple):
+    rows: int
+    columns: int
+    radius: float
+
+
+class NuclearBall(Domain, _NuclearBall):
+    """The matrices whose singular values sum to at most ``radius``; its atoms have rank one.
+
+    A point is a vector that holds the matrix row by row; :meth:`parts` shows it as the matrix.
+
+    Parameters
+    ----------
+    shape : (int, int)
+    radius : float, positive
+
+    Examples
+    --------
+    >>> NuclearBall((2, 2), 3.0).lmo([0.0, 2.0, -1.0, 0.0]).round(9) + 0.0
+    array([ 0., -3.,  0.,  0.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, shape: Any, radius: Any) -> NuclearBall:
+        return super().__new__(cls, *matrix_shape(shape), checks.real(radius, "radius", above=0.0))
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.rows * self.columns
+
+    def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        return {"x": x.reshape(self.rows, self.columns)}
+
+
+class _Spectrahedron(NamedTuple):
+    n: int
+    trace: float
+
+
+class Spectrahedron(Domain, _Spectrahedron):
+    """The symmetric positive semidefinite n × n matrices of a given trace; its atoms have rank one.
+
+    Its diameter is √2 · trace; for n = 1, where the set is a point, that is an upper bound.
+    A point is a vector that holds the matrix row by row; :meth:`parts` shows it as the matrix.
+
+    Parameters
+    ----------
+    n : int
+    trace : float, positive
+
+    Examples
+    --------
+    >>> Spectrahedron(2).lmo([1.0, 0.0, 0.0, -1.0]).round(9) + 0.0
+    array([0., 0., 0., 1.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, n: Any, trace: Any = 1.0) -> Spectrahedron:
+        return super().__new__(cls, checks.whole(n, "n"), checks.real(trace, "trace", above=0.0))
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.n * self.n
+
+    def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        return {"x": x.reshape(self.n, self.n)}
+
+
+@lmo.register(NuclearBall)
+def _(domain, c, out):
+    v = np.empty(domain.columns)
+    stir(v, 0.0)
+    top_pair(domain, c, v, out)
+
+
+@next_atom.register(NuclearBall)
+def _(domain, c, a, out):
+    v = np.empty(domain.columns)
+    start_from_row(out, v)
+    top_pair(domain, c, v, out)
+
+
+@lmo.register(Spectrahedron)
+def _(domain, c, out):
+    v = np.empty(domain.n)
+    stir(v, 0.0)
+    least_pair(domain, c, v, out)
+
+
+@next_atom.register(Spectrahedron)
+def _(domain, c, a, out):
+    v = np.empty(domain.n)
+    start_from_row(out, v)
+    least_pair(domain, c, v, out)
+
+
+@kernel
+def top_pair(domain, c, v, out):
+    """Set out to −radius u vᵀ for the top singular pair of c, by the eigenvectors v of cᵀc, starting from v."""
+    size = abs(c[abs_argmax(c)])
+    matrix = c.reshape(domain.rows, domain.columns)
+    u = np.empty(domain.rows)
+    top_vector(Gram(matrix, size if size > 0.0 else 1.0, u), v)
+    for i in range(domain.rows):
+        u[i] = dot(matrix[i], v) / size if size > 0.0 else 0.0
+    norm = math.sqrt(dot(u, u))
+    factor = -domain.radius / norm if norm > 0.0 else 0.0
+    fill_outer(factor, u, v, out)
+
+
+@kernel
+def least_pair(domain, c, v, out):
+    """Set out to trace · v vᵀ for the eigenvector v of the smallest eigenvalue of (c + cᵀ)/2, starting from v."""
+    size = abs(c[abs_argmax(c)])
+    top_vector(Negative(c.reshape(domain.n, domain.n), size if size > 0.0 else 1.0), v)
+    fill_outer(domain.trace, v, v, out)
+
+
+@kernel
+def fill_outer(factor, u, v, out):
+    """Set out ← factor · u vᵀ, row by row."""
+    for i in range(u.size):
+        for j in range(v.size):
+            out[i * v.size + j] = factor * (u[i] * v[j])
+
+
+@kernel
+def stir(v, share):
+    """Set v to share · v plus a fixed pseudo-random vector (Park and Miller's generator), of norm one."""
+    state = 20_240_229
+    for i in range(v.size):
+        state = state * 48_271 % 2_147_483_647
+        v[i] = (share * v[i] if share > 0.0 else 0.0) + (state / 2_147_483_647.0 - 0.5)
+    scale(1.0 / math.sqrt(dot(v, v)), v)
+
+
+@kernel
+def start_from_row(atom, v):
+    """Set v to the direction of the rows of an atom, with a bit of a random vector."""
+    i = abs_argmax(atom)
+    row = i // v.size
+    largest = abs(atom[i])
+    for j in range(v.size):
+        v[j] = atom[row * v.size + j] / largest if largest > 0.0 else 0.0
+    stir(v, math.sqrt(v.size) / STIR)
+
+
+class Gram(NamedTuple):
+    """The operator x → MᵀM x for M = matrix / size."""
+
+    matrix: np.ndarray
+    size: float
+    work: np.ndarray  # room for M x
+
+
+class Negative(NamedTuple):
+    """The operator x → −(M + Mᵀ) x / 2 for M = matrix / size."""
+
+    matrix: np.ndarray
+    size: float
+
+
+@generic
+def apply(operator, x, out):
+    """Set out to the operator's value at x."""
+
+
+@apply.register(Gram)
+def _(operator, x, out):
+    fill(out, 0.0)
+    for i in range(operator.matrix.shape[0]):
+        row = operator.matrix[i]
+        value = dot(row, x) / operator.size
+        for j in range(out.size):
+            out[j] += value * (row[j] / operator.size)
+
+
+@apply.register(Negative)
+def _(operator, x, out):
+    fill(out, 0.0)
+    for i in range(x.size):
+        row = operator.matrix[i]
+        half = 0.5 * x[i]
+        for j in range(out.size):
+            out[j] -= half * (row[j] / operator.size)
+        out[i] -= 0.5 * (dot(row, x) / operator.size)
+
+
+@kernel(inline=False)
+def top_vector(operator, v):
+    """Set v, a unit vector to start from, to an eigenvector of the largest eigenvalue of a symmetric operator."""
+    steps = min(v.size, BASIS)
+    basis = np.empty((steps, v.size))
+    diagonal, beside = np.empty(steps), np.empty(steps)
+    for _ in range(RESTARTS):
+        if lanczos(operator, basis, diagonal, beside, v):
+            break
+
+
+@kernel
+def lanczos(operator, basis, diagonal, beside, v):
+    """Replace v by the best eigenvector in the Krylov space of v, as large as needed; return whether it is good enough."""
+    steps = basis.shape[0]
+    rest = np.empty(v.size)
+    look, size = 1, 0.0
+    copy(v, basis[0])
+    for k in range(steps):
+        apply(operator, basis[k], rest)
+        diagonal[k] = dot(rest, basis[k])
+        for _ in range(2):  # once leaves what rounding lost, twice is enough
+            for j in range(k + 1):
+                subtract(dot(basis[j], rest), basis[j], rest)
+        beside[k] = math.sqrt(dot(rest, rest))
+        size = max(size, abs(diagonal[k]), beside[k])
+        closed = beside[k] <= ROUNDING * size  # the Krylov space is invariant
+        if k + 1 == look or k + 1 == steps or closed:
+            values, vectors = np.linalg.eigh(tridiagonal(diagonal, beside, k + 1))
+            residual = beside[k] * abs(vectors[k, k])
+            good = closed or residual <= RESIDUAL * max(abs(values[0]), abs(values[k]))
+            if good or k + 1 == steps:
+                fill(v, 0.0)
+                for j in range(k + 1):
+                    subtract(-vectors[j, k], basis[j], v)
+                scale(1.0 / math.sqrt(dot(v, v)), v)
+                return good or steps == v.size
+            look += max(1, look // 4)
+        for i in range(v.size):
+            basis[k + 1, i] = rest[i] / beside[k]
+    return True
+
+
+@kernel
+def subtract(factor, x, out):
+    """Set out ← out − factor · x."""
+    for i in range(x.size):
+        out[i] -= factor * x[i]
+
+
+@kernel
+def tridiagonal(diagonal, beside, k):
+    """Return the symmetric k × k matrix with these numbers on and beside its diagonal."""
+    matrix = np.zeros((k, k))
+    for i in range(k):
+        matrix[i, i] = diagonal[i]
+        if i + 1 < k:
+            matrix[i, i + 1] = matrix[i + 1, i] = beside[i]
+    return matrix
+
+
+# Off the loops of the conditional-gradient methods a full decomposition is affordable.
+
+
+@project.register(NuclearBall)
+def _(domain, x, out):
+    left, values, right = np.linalg.svd(x.reshape(domain.rows, domain.columns), False)
+    if values.sum() <= domain.radius:
+        copy(x, out)
+        return
+    level = cutoff(values, domain.radius)
+    fill_product(left, values, level, right, out)
+
+
+@project.register(Spectrahedron)
+def _(domain, x, out):
+    values, vectors = np.linalg.eigh(symmetric_part(x, domain.n))
+    values = values[::-1].copy()
+    vectors = vectors[:, ::-1].copy()
+    fill_product(vectors, values, cutoff(values, domain.trace), vectors.T.copy(), out)
+
+
+@kernel
+def cutoff(values, total):
+    """Return the level such that the parts of falling values above it sum to the total (Held, Wolfe and Crowder 1974)."""
+    excess, level = -total, 0.0
+    for k in range(values.size):
+        excess += values[k]
+        if k == 0 or values[k] > excess / (k + 1):
+            level = excess / (k + 1)
+        else:
+            break
+    return level
+
+
+@kernel
+def fill_product(left, values, level, right, out):
+    """Set out to the matrix left · max(values − level, 0) · right, row by row."""
+    fill(out, 0.0)
+    columns = right.shape[1]
+    for k in range(values.size):
+        weight = values[k] - level
+        if weight > 0.0:
+            for i in range(left.shape[0]):
+                for j in range(columns):
+                    out[i * columns + j] += weight * (left[i, k] * right[k, j])
+
+
+@kernel
+def symmetric_part(x, n):
+    """Return (X + Xᵀ)/2 for the n × n matrix X stored in x."""
+    matrix = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            matrix[i, j] = 0.5 * x[i * n + j] + 0.5 * x[j * n + i]
+    return matrix
+
+
+@diameter.register(NuclearBall)
+def _(domain):
+    return 2.0 * domain.radius
+
+
+@diameter.register(Spectrahedron)
+def _(domain):
+    return math.sqrt(2.0) * domain.trace
+
+
+@contains.register(NuclearBall)
+def _(domain, x, tol):
+    _, values, _ = np.linalg.svd(x.reshape(domain.rows, domain.columns), False)
+    return values.sum() <= domain.radius * (1.0 + tol)
+
+
+@contains.register(Spectrahedron)
+def _(domain, x, tol):
+    n, room = domain.n, tol * domain.trace
+    total = 0.0
+    for i in range(n):
+        total += x[i * n + i]
+        for j in range(i):
+            if abs(x[i * n + j] - x[j * n + i]) > room:
+                return False
+    values, _ = np.linalg.eigh(symmetric_part(x, n))
+    return abs(total - domain.trace) <= room and values[0] >= -room

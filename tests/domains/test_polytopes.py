@@ -1,0 +1,221 @@
+"""What is special about hulls, doubly stochastic matrices and linear inequalities."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import linear_sum_assignment
+
+from tiebreak import CutStatus
+from tiebreak.domains import cut_lmo, lmo
+from tiebreak.domains.base import INVALID
+from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
+from tiebreak.domains.simplices import Simplex
+from tiebreak.engine import interpreted
+
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Hull([1.0, 2.0]), r"`points` must be a non-empty matrix, a point a row, got an array of shape \(2,\)"),
+        (lambda: Hull(np.empty((0, 3))), r"`points` must be a non-empty matrix, .* shape \(0, 3\)"),
+        (lambda: Hull([[1.0, math.nan]]), r"`points` must hold finite numbers, got nan at \[0, 1\]"),
+        (lambda: Hull([["a"]]), "`points` must hold real numbers"),
+        (lambda: Birkhoff(0), "`n` must be a whole number ≥ 1, got 0"),
+        (lambda: Birkhoff(2.5), "`n` must be a whole number ≥ 1, got 2.5"),
+        (lambda: Polytope(), "the dimension is unknown: `A_ub`, `A_eq` or a vector in `bounds` must fix it"),
+        (lambda: Polytope(bounds=(0.0, 1.0)), "the dimension is unknown"),
+        (lambda: Polytope(A_ub=[[1.0]]), "`A_ub` is given without `b_ub`"),
+        (lambda: Polytope(b_eq=[1.0]), "`b_eq` is given without `A_eq`"),
+        (lambda: Polytope([1.0, 2.0], [1.0]), r"`A_ub` must be a matrix with a column a variable, .* shape \(2,\)"),
+        (lambda: Polytope([[1.0, 2.0]], [1.0, 2.0]), "`b_ub` must be a vector of 1 numbers"),
+        (lambda: Polytope([[1.0, math.inf]], [1.0]), "`A_ub` must hold finite numbers"),
+        (lambda: Polytope([[1.0]], [math.nan]), "`b_ub` must hold finite numbers"),
+        (lambda: Polytope([[1.0]], [1.0], [[1.0, 1.0]], [1.0]), "must agree, but `A_ub` has 1, `A_eq` has 2"),
+        (lambda: Polytope(bounds=([0.0, 0.0], [1.0])), r"must agree, but `bounds\[0\]` has 2, `bounds\[1\]` has 1"),
+        (lambda: Polytope([[1.0]], [1.0], bounds=3.0), r"`bounds` must be a pair \(lower, upper\), got 3.0"),
+        (lambda: Polytope(bounds=([0.0, 2.0], 1.0)), r"lower ≤ upper everywhere, got \(2.0, 1.0\) for variable 1"),
+        (lambda: Polytope(bounds=([0.0, math.nan], 1.0)), r"lower ≤ upper everywhere, got \(nan, 1.0\) for variable 1"),
+        (lambda: Polytope([[1.0, 1.0]], [-1.0], bounds=(0.0, 1.0)), "the polytope is empty"),
+        (lambda: Polytope([[0.0, 0.0]], [-1.0], bounds=(0.0, 1.0)), "the polytope is empty"),
+        (lambda: Polytope([[1.0, 0.0]], [1.0], bounds=(0.0, None)), "the polytope is unbounded in variable 1"),
+        (lambda: Polytope(A_eq=[[1.0, 1.0]], b_eq=[1.0]), "the polytope is unbounded in variable 0"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# Hulls
+
+
+def test_a_hull_knows_its_inside_its_corners_and_its_outside():
+    square = Hull(SQUARE + 1000.0)
+    rng = np.random.default_rng(0)
+    assert all(square.contains(1000.0 + x) for x in rng.random((20, 2)))
+    assert all(square.contains(point) for point in square.points)
+    assert not square.contains([1000.5, 1001.0 + 1e-6])
+    assert square.contains([1000.5, 1001.0 + 1e-6], tol=1e-5)
+    assert not square.contains([-1000.0, 1e9])
+
+
+def test_a_hull_with_points_inside_and_twice_is_that_of_its_corners():
+    rng = np.random.default_rng(1)
+    plain, more = Hull(SQUARE), Hull(np.vstack([SQUARE, SQUARE, rng.random((50, 2))]))
+    for _ in range(30):
+        c, a = rng.integers(-2, 3, (2, 2)).astype(float)
+        b = rng.choice([0.0, 0.5, -0.3])
+        first, second = plain.cut_lmo(c, a, b), more.cut_lmo(c, a, b)
+        assert first.status is second.status
+        assert c @ first.point == pytest.approx(c @ second.point, abs=1e-14)
+    assert plain.diameter == more.diameter == pytest.approx(math.sqrt(2.0))
+
+
+def test_the_hull_of_one_point_is_that_point():
+    point = Hull([[3.0, -4.0]])
+    assert point.diameter == 0.0
+    assert point.contains([3.0, -4.0])
+    assert not point.contains([3.0, -4.0 + 1e-9])
+    assert point.cut_lmo([1.0, 1.0], [1.0, 0.0], 3.0).status is CutStatus.FREE
+    empty = point.cut_lmo([1.0, 1.0], [1.0, 0.0], 2.9)
+    assert empty.status is CutStatus.EMPTY
+    assert empty.point.tolist() == [3.0, -4.0]
+
+
+def test_the_diameter_of_many_points_is_an_upper_bound():
+    rng = np.random.default_rng(2)
+    points = rng.standard_normal((2100, 3))
+    bound, exact = Hull(points).diameter, max(Hull(points[k::2]).diameter for k in (0, 1))
+    assert exact <= bound <= 2.5 * exact
+
+
+def test_a_hull_keeps_its_points_when_the_array_changes():
+    points = SQUARE.copy()
+    square = Hull(points)
+    points[:] = 7.0
+    assert square.lmo([1.0, 1.0]).tolist() == [0.0, 0.0]
+
+
+# Doubly stochastic matrices
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 30])
+def test_the_assignment_agrees_with_scipy(n):
+    rng = np.random.default_rng(n)
+    for k in range(10):
+        cost = rng.integers(0, 4, (n, n)).astype(float) if k % 2 else rng.standard_normal((n, n)) * 10.0 ** (k - 5)
+        matrix = Birkhoff(n).lmo(cost.ravel()).reshape(n, n)
+        assert set(matrix.ravel()) <= {0.0, 1.0}
+        assert (matrix.sum(axis=0) == 1.0).all()
+        assert (matrix.sum(axis=1) == 1.0).all()
+        assert (cost * matrix).sum() == pytest.approx(cost[linear_sum_assignment(cost)].sum(), rel=1e-12, abs=1e-12)
+
+
+def test_the_assignment_ends_where_numbers_are_not_finite():
+    cost = np.full(9, math.nan)
+    out = np.full(9, 7.0)
+    assert cut_lmo(Birkhoff(3), cost, np.ones(9), 0.0, out)[0] == INVALID
+    lmo(Birkhoff(3), cost, out)
+    assert out.sum() == 3.0
+
+
+def test_the_cut_of_two_permutations_lies_between_them():
+    cut = Birkhoff(2).cut_lmo([1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0], 0.25)
+    np.testing.assert_allclose(Birkhoff(2).parts(cut.point)["x"], [[0.75, 0.25], [0.25, 0.75]])
+    assert cut.multiplier == pytest.approx(2.0)
+
+
+def test_size_and_membership_of_doubly_stochastic_matrices():
+    assert Birkhoff(3).dimension == 9
+    assert Birkhoff(8).diameter == 4.0
+    assert Birkhoff(1).diameter == 0.0
+    assert Birkhoff(1).cut_lmo([1.0], [1.0], 0.5).status is CutStatus.EMPTY
+    assert Birkhoff(2).contains([0.5, 0.5, 0.5, 0.5])
+    assert not Birkhoff(2).contains([1.5, -0.5, -0.5, 1.5])
+    assert not Birkhoff(2).contains([0.5, 0.5, 0.6, 0.4])  # a column
+    assert not Birkhoff(2).contains([0.5, 0.6, 0.5, 0.4])  # a row
+    with interpreted():
+        assert Birkhoff(2).lmo([0.0, 1.0, 1.0, 0.0]).tolist() == [1.0, 0.0, 0.0, 1.0]
+
+
+# Linear inequalities
+
+
+def simplex_by_rows(unit=1.0, **options):
+    return Polytope(A_eq=np.ones((1, 4)), b_eq=[unit], bounds=(0.0, None), **options)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1.0, 1e4, 1e9])
+def test_a_polytope_of_any_size_is_solved_to_the_last_digits(unit):
+    rng = np.random.default_rng(3)
+    rows, plain = simplex_by_rows(unit), Simplex(unit)
+    for _ in range(30):
+        c, a = rng.standard_normal((2, 4))
+        b = unit * rng.uniform(a.min(), a.max())
+        found, expected = rows.cut_lmo(1e-9 * c, 1e9 * a, 1e9 * b), plain.cut_lmo(1e-9 * c, 1e9 * a, 1e9 * b)
+        assert found.status is expected.status
+        np.testing.assert_allclose(found.point / unit, expected.point / unit, atol=1e-12)
+        assert found.multiplier == pytest.approx(expected.multiplier, rel=1e-9)
+
+
+def test_loose_rows_and_rows_of_other_sizes_change_nothing():
+    rows = np.array([[1e6, 1e6], [1e-6, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    triangle = Polytope(scipy.sparse.csr_array(rows), [1e6, 1e-6, 0.0, 1e9], bounds=(0.0, None))
+    np.testing.assert_allclose(triangle.lmo([-1.0, -2.0]), [0.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(triangle.cut_lmo([-1.0, -2.0], [0.0, 1.0], 0.25).point, [0.75, 0.25], atol=1e-12)
+    assert triangle.diameter == pytest.approx(math.sqrt(2.0))  # of the box around it
+    assert triangle.contains([0.25, 0.75])
+    assert not triangle.contains([0.25, 0.751])
+    assert not triangle.contains([-0.001, 0.5])
+
+
+def test_an_empty_cut_gives_the_point_that_violates_it_least_however_low_it_is():
+    square = Polytope(bounds=([0.0, 0.0], 1.0))
+    for b in (-1e-6, -1.0, -1e30, -1e300):
+        cut = square.cut_lmo([-1.0, -1.0], [1.0, 2.0], b)
+        assert cut.status is CutStatus.EMPTY
+        np.testing.assert_allclose(cut.point, 0.0, atol=1e-12)
+        assert cut.multiplier == math.inf
+    at = square.cut_lmo([-1.0, -1.0], [1.0, 2.0], 0.0)
+    np.testing.assert_allclose(at.point, 0.0, atol=1e-10)
+
+
+def test_a_polytope_of_one_point_is_that_point():
+    point = Polytope(A_eq=np.eye(2), b_eq=[1.0, 2.0])
+    assert point.diameter <= 1e-9
+    assert point.lmo([3.0, -1.0]).tolist() == [1.0, 2.0]
+    assert point.cut_lmo([3.0, -1.0], [1.0, 0.0], 0.5).status is CutStatus.EMPTY
+
+
+@pytest.mark.parametrize("again", [lambda domain: domain, copy.deepcopy])
+def test_without_warm_start_the_answer_depends_on_the_question_alone(again):
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((6, 5))
+    questions = rng.integers(-1, 2, (12, 2, 5)) * 10.0 ** rng.integers(-3, 4, (12, 2, 1))  # with ties
+    questions[:, 1] *= rng.choice([1.0, 1e-5], (12, 5))
+    answers = []
+    for order in (range(12), reversed(range(12))):
+        domain = again(Polytope(A, np.ones(6), bounds=(-1.0, 1.0), warm_start=False))
+        answers.append({k: domain.cut_lmo(*questions[k], -0.1).point.tobytes() for k in order})
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda domain: pickle.loads(pickle.dumps(domain))])
+def test_a_copy_answers_alike_and_has_a_solver_of_its_own(again):
+    first = Polytope([[1.0, 2.0, 0.0]], [1.0], bounds=(0.0, [1.0, 1.0, 2.0]))
+    second = again(first)
+    c, a = np.array([-1.0, -1.5, 1.0]), np.array([1.0, -1.0, 0.5])
+    expected = first.cut_lmo(c, a, 0.1)
+    second.cut_lmo(a, c, -0.5)
+    np.testing.assert_allclose(first.cut_lmo(c, a, 0.1).point, expected.point, atol=1e-12)
+    np.testing.assert_allclose(second.cut_lmo(c, a, 0.1).point, expected.point, atol=1e-12)
+    assert second.diameter == first.diameter
+    assert repr(second) == "Polytope(dimension=3, rows=1)"
