@@ -33,6 +33,12 @@ def test_the_demo_says_where_it_cannot_write(tmp_path):
     assert "there is no folder" in done.output
 
 
+def test_the_demo_says_at_once_what_it_cannot_draw(tmp_path):
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo.xyz")])
+    assert done.exit_code == 2
+    assert ".png, .pdf or .svg" in done.output
+
+
 def test_all_methods_are_listed():
     done = CliRunner().invoke(app, ["methods"])
     assert done.exit_code == 0

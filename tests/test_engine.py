@@ -158,6 +158,21 @@ def test_the_cache_hits_in_a_new_process_and_never_runs_an_old_kernel(package, t
     assert (back["hits"], back["g"]) == (1, first["g"])
 
 
+LATE_EDIT = """
+import json, pathlib, sys, tiebreak
+source = pathlib.Path(tiebreak.__file__).parent / "objectives" / "linear.py"
+if len(sys.argv) > 1:
+    source.write_text(source.read_text().replace("return 0.5 * residual * residual,", "return 7.0 * residual * residual,"))
+print(json.dumps({"value": tiebreak.LeastSquares([[1.0]], [1.0]).value([0.0])}))
+"""
+
+
+def test_an_edit_after_the_import_does_not_store_old_code_under_the_new_name(package, tmp_path):
+    before = run_program(package, tmp_path / "cache", LATE_EDIT.replace("len(sys.argv) > 1", "True"))
+    after = run_program(package, tmp_path / "cache", LATE_EDIT)
+    assert (before["value"], after["value"]) == (0.5, 7.0)
+
+
 FOREIGN = PROGRAM.replace(
     "problem =",
     """

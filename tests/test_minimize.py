@@ -232,6 +232,78 @@ def test_ctrl_c_returns_the_result_so_far(problem, callable_problem, kind):
     assert result.upper == pytest.approx(problem.upper.value(result.x))
 
 
+class Impatient:
+    """A function during which Ctrl-C is pressed, from a given call on."""
+
+    def __init__(self, objective, at):
+        self.objective, self.left = objective, at
+
+    def __call__(self, x, indices):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return self.objective.value_and_gradient(x, indices)
+
+
+def test_ctrl_c_again_and_again_still_returns_the_last_record(problem):
+    result = minimize(problem._replace(upper=FiniteSum(12, 18, Impatient(problem.upper, 300))), QUICK)
+    assert result.status is Status.INTERRUPTED
+    assert len(result.history) > 3
+    with pytest.raises(KeyboardInterrupt):  # before anything is found
+        minimize(problem._replace(upper=FiniteSum(12, 18, Impatient(problem.upper, 0))), QUICK)
+
+
+def test_a_result_is_not_lost_where_warnings_are_errors(problem):
+    broken = FiniteSum(12, 18, Faulty(problem.upper, 300, fail))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert minimize(problem._replace(upper=broken), QUICK).status is Status.FAILED
+
+
+def test_a_failure_between_two_phases_leaves_the_first_point(problem):
+    # SBCGI makes a pass for g(x₀) when the first point is found: let just that call fail.
+    calls, limit = [], []
+
+    def lower(x, indices):
+        calls.append(len(indices))
+        if limit and len(calls) == limit[0]:
+            raise OSError("gone")
+        return problem.lower.value_and_gradient(x, indices)
+
+    parts = problem._replace(lower=FiniteSum(12, 18, lower))
+    whole = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000)
+    seeking = whole.history.phase == 0
+    for k in range(len(calls)):
+        calls.clear()
+        limit[:] = [k + 5]
+        with pytest.warns(RuntimeWarning, match="gone"):
+            result = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000)
+        assert result.iterations == (result.history.iteration[-1] if result.history.phase[-1] else 0)
+        if len(result.history) > seeking.sum():
+            break
+
+
+def test_a_callback_is_heard_at_the_end_of_the_first_phase_too(problem):
+    whole = minimize(problem, QUICK, max_queries=3000)
+    last = int((whole.history.phase == 0).sum())
+    seen = []
+    stopped = minimize(problem, QUICK, max_queries=3000, callback=lambda s: seen.append(s) or len(seen) == last)
+    assert stopped.status is Status.CALLBACK
+    assert len(stopped.history) == last
+    assert stopped.iterations == 0
+
+
+def test_limits_may_be_beyond_all_measure(problem):
+    assert minimize(problem, QUICK, max_queries=10**30, max_iterations=50).iterations == 50
+    many = minimize(problem, QUICK, max_queries=None, max_iterations=10**15, time_limit=0.05)
+    assert many.status is Status.TIME
+
+
+def test_time_spent_compiling_is_not_counted(callable_problem):
+    result = minimize(callable_problem, QUICK, max_queries=None, time_limit=0.2, x0=np.zeros(18))
+    assert result.iterations > 20
+
+
 def test_non_convex_and_unknown_objectives_get_no_bound_but_a_stationarity(problem):
     unknown = callable_copy(problem.upper, 12, 18)
     object.__setattr__(unknown, "convex", None)
@@ -263,6 +335,9 @@ def test_progress_is_shown_when_asked_for_and_silent_otherwise(problem, capfd):
         ({"max_iterations": -1}, "`max_iterations` must be a whole number ≥ 1, got -1"),
         ({"time_limit": 0}, "`time_limit` must be a finite number > 0, got 0"),
         ({"tol": 1e-3}, "`tol` must be a pair"),
+        ({"tol": [[1], [1, 2]]}, "`tol` must be a finite number"),
+        ({"checkpoint": 3}, "`checkpoint` must be the path of a file, got 3"),
+        ({"checkpoint": "."}, "`checkpoint` must be a file, and . is a folder"),
         ({"tol": (1e-3, -1.0)}, "`tol` must be a finite number > 0, got -1.0"),
         ({"seed": -1}, "`seed` must be a whole number ≥ 0"),
         ({"x0": np.ones(18)}, "`x0` must lie in the domain.*project"),

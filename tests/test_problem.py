@@ -28,6 +28,7 @@ def test_a_python_function_makes_a_problem_interpreted():
         ((LOSS, lambda x: x, L1Ball(1.0)), "`lower` must be an objective such as LeastSquares\\(A, b\\), got function"),
         ((np.ones(3), LOSS, L1Ball(1.0)), "`upper` must be an objective"),
         ((LOSS, LOSS, 1.0), "`domain` must be a set such as L1Ball\\(radius\\), got float"),
+        ((LOSS, FiniteSum(2, 3, lambda x, i: (0.0, x), convex=False), L1Ball(1.0)), "`lower` must be convex"),
         ((SquaredNorm(), SquaredNorm(), L1Ball(1.0)), "the dimension is unknown"),
     ],
 )

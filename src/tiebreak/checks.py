@@ -13,7 +13,7 @@ def real(value: Any, name: str, *, above: float | None = None, least: float | No
     """Return a finite number within the given limits."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     wanted = "a finite number"
     if above is not None:
@@ -52,7 +52,8 @@ def vector(value: Any, name: str, size: int | None = None) -> np.ndarray:
 
 def finite(array: np.ndarray, name: str) -> None:
     """Raise if an array holds NaN or infinity, and say where the first one is."""
-    total = array.sum() if array.dtype.kind == "f" else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum() if array.dtype.kind == "f" else 0.0
     if not math.isfinite(total):
         bad = np.argwhere(~np.isfinite(array))
         if len(bad):

@@ -19,6 +19,8 @@ def demo(
     """Solve a bilevel regression at the paper's full size with SBCGI and SBCGF; print a table, write a figure."""
     from tiebreak.experiments.demo import run
 
+    if out.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise typer.BadParameter(f"a figure is written as .png, .pdf or .svg, not {out.name}", param_hint="--out")
     if not out.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
     run(out, max_queries, seed, typer.echo)

@@ -6,7 +6,7 @@ Everything numerical in this package is written once, in the part of Python that
 - a *generic function* chooses its implementation by the type of its first argument (a *value*: a named tuple of arrays,
   numbers and other values), both when it is called from Python and when a kernel that calls it is compiled.
 
-Called from Python, both run compiled, unless their first argument holds something that Numba cannot see, such as a Python
+Called from Python, both run compiled, unless an argument holds something that Numba cannot see, such as a Python
 function: then they run as plain Python, and whatever they call that Numba can see still runs compiled. So the loop of a
 method is the same source for a problem of library values and for one with a user's functions in it. Inside
 :func:`interpreted`, or under ``NUMBA_DISABLE_JIT=1``, everything runs as plain Python.
@@ -60,10 +60,25 @@ def interpreted() -> Iterator[None]:
 
 
 def compilable(value: object) -> bool:
-    """Whether Numba can see a value: numbers, arrays and named tuples of such."""
+    """Whether Numba can see a value: numbers, arrays, strings and named tuples of such."""
     if isinstance(value, tuple):
         return all(map(compilable, value))
-    return isinstance(value, (np.ndarray, Number, np.random.Generator, type(None)))
+    return isinstance(value, (np.ndarray, Number, str, np.random.Generator, type(None)))
+
+
+class Value:
+    """The common part of objectives and sets: named tuples are copied and pickled by their fields, not their arguments."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if isinstance(self, tuple):
+            return _rebuild, (type(self), tuple(self))
+        return super().__reduce_ex__(protocol)
+
+
+def _rebuild(cls: Any, fields: tuple[Any, ...]) -> Any:
+    return tuple.__new__(cls, fields)
 
 
 class Kernel:
@@ -91,7 +106,7 @@ class Kernel:
         return dispatcher
 
     def __call__(self, *args: Any) -> Any:
-        if _interpreted or not compilable(args[0]):
+        if _interpreted or not all(map(compilable, args)):
             return self.python(*args)
         return self.compiled(*args)
 
@@ -204,15 +219,17 @@ def _is_inside(thing: Any) -> bool:
     return str(thing.__module__).partition(".")[0] == PACKAGE
 
 
-@functools.cache
-def fingerprint() -> str:
-    """A hash of all sources of the package; compiled kernels are valid for these alone."""
+def _hash_of_sources() -> str:
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
+
+
+# Of the sources as they are imported. Taken later, it might be of files edited since, and old code stored under a new name.
+FINGERPRINT = _hash_of_sources()
 
 
 @functools.cache
@@ -222,12 +239,12 @@ def cache_folder() -> Path:
     Where it cannot be written, a folder that lives as long as this process takes its place.
     """
     chosen = os.environ.get("TIEBREAK_CACHE")
-    folder = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / PACKAGE
     try:
+        folder = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / PACKAGE
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:
+    except (OSError, RuntimeError):  # not writable, or no home
         temporary = tempfile.TemporaryDirectory(prefix=f"{PACKAGE}-")
         atexit.register(temporary.cleanup)
         return Path(temporary.name)
@@ -236,8 +253,10 @@ def cache_folder() -> Path:
 @functools.cache
 def _kernel_folder() -> Path:
     """Where the kernels of this version are stored; those of the versions used longest ago are removed."""
-    folder = cache_folder() / "kernels" / fingerprint()
-    if not folder.exists():
+    folder = cache_folder() / "kernels" / FINGERPRINT
+    if folder.exists():
+        os.utime(folder)
+    else:
         others = sorted(folder.parent.glob("*"), key=lambda path: path.stat().st_mtime, reverse=True)
         for old in others[KEPT_VERSIONS:]:
             shutil.rmtree(old, ignore_errors=True)
@@ -253,7 +272,7 @@ class _Locator(caching._CacheLocator):
         return str(_kernel_folder())
 
     def get_source_stamp(self) -> str:
-        return fingerprint()
+        return FINGERPRINT
 
     def get_disambiguator(self) -> str:
         return hashlib.sha256(self._name.encode()).hexdigest()[:8]
@@ -284,7 +303,7 @@ class _DiskCache(caching.FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if _touches_foreign(sig):
+        if _touches_foreign(sig) or _hash_of_sources() != FINGERPRINT:
             return
         try:
             super().save_overload(sig, data)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import sys
 import time
 import warnings
@@ -15,9 +17,11 @@ import numpy as np
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
 from tiebreak.certificate import NOTHING, Certificate, Floors, evaluate
+from tiebreak.domains import project
+from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
-from tiebreak.objectives import NonFiniteError, OracleError
+from tiebreak.objectives import FiniteSum, NonFiniteError, OracleError
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
 from tiebreak.result import Counts, History, Record, Result, Status
@@ -102,7 +106,7 @@ def minimize(
     run = _Run(problem, as_method(method), limits, _start(problem, x0), x0 is None, checks.whole(seed, "seed", least=0))
     run.callback = callback
     if checkpoint is not None:
-        run.open_checkpoint(Path(checkpoint))
+        run.open_checkpoint(checkpoint)
     with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
         return run.finish(*run.go())
 
@@ -122,6 +126,8 @@ class Snapshot:
         self.record = record
 
     def __getattr__(self, name: str) -> Any:
+        if name not in Record._fields:  # `record` itself among them, while a copy is made
+            raise AttributeError(f"a snapshot has no {name!r}; it has x, record, {', '.join(Record._fields)}")
         return getattr(self.record, name)
 
 
@@ -147,7 +153,7 @@ def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) ->
         tol=None,
     )
     if tol is not None:
-        if np.shape(tol) != (2,):
+        if not isinstance(tol, (tuple, list, np.ndarray)) or len(tol) != 2:
             raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
         upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
         limits = limits._replace(tol=(upper, lower))
@@ -162,7 +168,8 @@ def _start(problem: Problem, x0: Any) -> np.ndarray:
         return 0.5 * (problem.domain.lmo(ones) + problem.domain.lmo(-ones))
     x = checks.vector(x0, "x0", problem.dimension)
     if not problem.domain.contains(x):
-        raise ValueError("`x0` must lie in the domain, and it does not; `problem.domain.project(x0)` is the nearest point")
+        hint = "; `problem.domain.project(x0)` is the nearest point" if project.supports(problem.domain) else ""
+        raise ValueError(f"`x0` must lie in the domain, and it does not{hint}")
     return x
 
 
@@ -202,11 +209,11 @@ class _Run:
 
     def enter(self, phase: int, x: np.ndarray) -> None:
         """Begin a phase at a point."""
-        self.phase = phase
+        current = self.phases[phase]
+        constants = current.constants(self.problem)
+        state = current.start(self.problem, constants, x)  # may call a user's function: if it fails, nothing has changed
+        self.phase, self.current, self.constants, self.state = phase, current, constants, state
         self.phase_queries = self.queries
-        self.current = self.phases[phase]
-        self.constants = self.current.constants(self.problem)
-        self.state = self.current.start(self.problem, self.constants, x)
         self.block: _Block | None = None
         self.query_limit = self._query_limit()
 
@@ -222,10 +229,14 @@ class _Run:
     def compile(self) -> None:
         """Compile all that this run will call, or load it from disk, before the clock starts and anything can be lost."""
         self.progress.describe("compiling (once for each combination of methods, objectives and sets)")
-        for method in self.phases if self.problem.compiled else ():
-            constants = method.constants(self.problem)
-            state = method.start(self.problem, constants, self.first_x)
-            method.loop(self.problem, state, constants, *method.schedule_values(np.arange(0)), self.rng)
+        # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
+        # an exact one and a sampled one.
+        steps = np.arange(0 if self.problem.compiled else 2)
+        rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
+        for method in self.phases:
+            constants = method.constants(rehearsal)
+            state = method.start(rehearsal, constants, self.first_x)
+            method.loop(rehearsal, state, constants, *method.schedule_values(steps), np.random.default_rng(0))
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
@@ -236,15 +247,13 @@ class _Run:
                 status = self.run_phase()
                 if not self.seeking or status is Status.CALLBACK:
                     return status, None
-                if not self._recorded():
-                    self.record()
+                if not self._recorded() and self.record() is Status.CALLBACK:
+                    return Status.CALLBACK, None
                 self.enter(self.phase + 1, self.state.x)
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED, None
-        except Exception as error:
-            if self.evaluated is None:
+        except (KeyboardInterrupt, Exception) as error:
+            if self.evaluated is None:  # there is nothing to lose yet
                 raise
-            return _status_of(error), error
+            return (Status.INTERRUPTED, None) if isinstance(error, KeyboardInterrupt) else (_status_of(error), error)
 
     def run_phase(self) -> Status:
         """Run one phase to its end, and return why it ended."""
@@ -273,10 +282,10 @@ class _Run:
             self.seconds += elapsed
             done = int(self.state.iteration[0]) - t
             self.counts += block.cost[:, low : low + done].sum(axis=1)
+            self.clean = done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
-        self.clean = True
         self.chunk = max(1, min(4 * self.chunk, BLOCK, int(done * CHUNK_SECONDS / max(elapsed, 1e-9))))
         self.show()
         self.save(CHECKPOINT_SECONDS)
@@ -296,7 +305,7 @@ class _Run:
         share = INITIAL_SHARE if self.seeking else 1.0
         if self.seconds >= self.limits.seconds * share:
             return low, Status.TIME
-        left = self.query_limit - self.queries
+        left = min(self.query_limit - self.queries, int(block.total[-1]))
         affordable = int(np.searchsorted(block.total, block.total[low] + left, side="right")) - 1
         if affordable <= low:
             return low, Status.QUERIES
@@ -310,14 +319,13 @@ class _Run:
         """Return how many queries the run may have made by the end of this phase."""
         if not self.seeking:
             return self.limits.queries
-        if math.isfinite(self.limits.queries):
-            return self.limits.queries * INITIAL_SHARE
+        limit = self.limits.queries * INITIAL_SHARE
         if math.isfinite(self.limits.iterations):
             first = np.arange(min(int(self.limits.iterations), BLOCK))
             cost = self.method.cost(self.problem, self.method.constants(self.problem), first)
             each = float(np.mean(cost.upper_queries + cost.lower_queries))
-            return each * self.limits.iterations * INITIAL_SHARE / (1.0 - INITIAL_SHARE)
-        return math.inf
+            limit = min(limit, each * self.limits.iterations * INITIAL_SHARE / (1.0 - INITIAL_SHARE))
+        return limit
 
     # Records
 
@@ -384,6 +392,8 @@ class _Run:
         if not self._recorded():
             try:
                 self.record()
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
             except Exception as last:
                 if error is None:
                     status, error = _status_of(last), last
@@ -391,7 +401,8 @@ class _Run:
         x, certificate = self.evaluated
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if error is not None:
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
+                warnings.warn(message, RuntimeWarning, stacklevel=3)
         return Result(
             x=x,
             parts=self.problem.domain.parts(x),
@@ -425,7 +436,7 @@ class _Run:
     def identity(self) -> dict[str, Any]:
         """Return what makes this run the one it is: whatever its course depends on."""
         return {
-            "problem": checkpoints.digest(self.problem),
+            "problem": checkpoints.digest(self.problem) if self.problem.compiled else self._probe(),
             "method": self.method.name,
             "x0": checkpoints.digest((self.first_x, len(self.phases))),
             "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
@@ -435,10 +446,20 @@ class _Run:
             "tol": self.limits.tol and list(self.limits.tol),
         }
 
-    def open_checkpoint(self, path: Path) -> None:
+    def _probe(self) -> str:
+        """Return a hash of a problem with Python functions in it: of what they give at the first point."""
+        values = [objective.value_and_gradient(self.first_x) for objective in self.problem[:2]]
+        return checkpoints.digest((self.problem, *values))
+
+    def open_checkpoint(self, given: Any) -> None:
         """Save the run here from now on, and go on from what is saved here, if anything is."""
+        if not isinstance(given, (str, os.PathLike)):
+            raise ValueError(f"`checkpoint` must be the path of a file, got {given!r}")
+        path = Path(given).expanduser()
         if not path.parent.is_dir():
             raise ValueError(f"`checkpoint` must be a file in an existing folder, and there is no folder {path.parent}")
+        if path.is_dir():
+            raise ValueError(f"`checkpoint` must be a file, and {path} is a folder")
         self.path, self.same = path, self.identity()
         if not path.exists():
             return
@@ -468,7 +489,8 @@ class _Run:
         try:
             checkpoints.save(self.path, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
-            warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
+            with contextlib.suppress(RuntimeWarning):
+                warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
         self.saved_at = time.monotonic()
 
     def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -492,6 +514,14 @@ class _Run:
         _, last = self.evaluated
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
         self.progress.show((self.queries, iterations, self.seconds), note)
+
+
+def _stand_in(objective: Any) -> Any:
+    """Return an objective itself if it is compiled, else one of its size that does nothing."""
+    if compilable(objective):
+        return objective
+    d = objective.dimension
+    return FiniteSum(objective.n_samples, d, lambda x, indices: (0.0, np.zeros(d)))
 
 
 def _status_of(error: Exception) -> Status:

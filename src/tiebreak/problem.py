@@ -42,6 +42,8 @@ class Problem(_Problem):
         for name, objective in (("upper", upper), ("lower", lower)):
             if not isinstance(objective, Objective) or not accumulate.supports(objective):
                 raise ValueError(f"`{name}` must be an objective such as LeastSquares(A, b), got {type(objective).__name__}")
+        if lower.convex is False:
+            raise ValueError("`lower` must be convex, and it says that it is not: its minimisers cannot be found then")
         if not isinstance(domain, Domain) or not lmo.supports(domain):
             raise ValueError(f"`domain` must be a set such as L1Ball(radius), got {type(domain).__name__}")
         self = super().__new__(cls, upper, lower, domain)

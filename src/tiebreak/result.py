@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 class Status(Enum):
     """Why a run ended, as a sentence."""
 
-    TOLERANCE = "tolerance reached: both bounds are within `tol`"
+    TOLERANCE = "tolerance reached: both bounds (for f not convex, its stationarity) are within `tol`"
     QUERIES = "budget spent: `max_queries` samples were drawn"
     ITERATIONS = "budget spent: `max_iterations` were made"
     TIME = "budget spent: `time_limit` has passed"
     CALLBACK = "stopped by the callback"
     INTERRUPTED = "interrupted: Ctrl-C was pressed"
     NOT_FINITE = "stopped: an objective returned NaN or infinity; x is the last point before it"
-    FAILED = "stopped: a function that was passed in failed; x is the last point before it"
+    FAILED = "stopped by an error; x is the last point before it"
 
 
 class Counts(NamedTuple):
@@ -84,7 +84,7 @@ class History:
         return pandas.DataFrame(self.records, columns=Record._fields)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The answer of a run. All values are exact, recomputed on the full data at the returned point.
 
@@ -97,7 +97,7 @@ class Result:
     upper, lower : float
         f(x) and g(x).
     lower_bound_gap : float
-        A proven bound: g(x) − g* is at most this.
+        A proven bound, g being convex: g(x) − g* is at most this.
     upper_bound_gap : float
         A proven bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
         possible. NaN if f is not known to be convex.
@@ -175,4 +175,5 @@ class Result:
         """
         from tiebreak.figures import plot_results
 
-        return plot_results({self.method.name: self, **named})
+        own = self.method.name if self.method.name not in named else f"{self.method.name} (this)"
+        return plot_results({own: self, **named})

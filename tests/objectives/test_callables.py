@@ -12,7 +12,7 @@ def test_the_function_gets_a_read_only_point_and_the_indices():
     seen = []
 
     def squares(x, indices):
-        seen.append((x.flags.writeable, indices.tolist()))
+        seen.append((x.flags.writeable or indices.flags.writeable, indices.tolist()))
         return 0.5 * float(x @ x), x.copy()
 
     value, gradient = FiniteSum(3, 2, squares).value_and_gradient([3.0, 4.0], [2, 0, 2])
@@ -28,6 +28,7 @@ def test_the_function_gets_a_read_only_point_and_the_indices():
         ((1.0, [[0.0, 0.0]]), OracleError, "must return a gradient of shape"),
         (1.0, OracleError, "must return \\(value, gradient\\), a number and an array, got 1.0"),
         (None, OracleError, "must return \\(value, gradient\\)"),
+        ((1.0, [0.0, 1j]), OracleError, "must return \\(value, gradient\\)"),
         (("a", [0.0, 0.0]), OracleError, "must return \\(value, gradient\\)"),
         ((np.nan, [0.0, 0.0]), NonFiniteError, "returned NaN or infinity in the value"),
         ((0.0, [0.0, np.inf]), NonFiniteError, "returned NaN or infinity in the gradient"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from tiebreak import Huber, LeastSquares, Logistic
+from tiebreak import Huber, LeastSquares, Logistic, SquaredNorm
 from tiebreak.engine import interpreted
 from tiebreak.objectives import accumulate, draw
 
@@ -157,6 +160,24 @@ def test_other_sparse_forms_and_duplicates_are_understood(form):
     assert LeastSquares(sparse, [1.0, 2.0]).value(x) == LeastSquares(dense, [1.0, 2.0]).value(x)
 
 
+def broken_csr():
+    return scipy.sparse.csr_matrix((np.ones(2), np.array([0, 30_000_000]), np.array([0, 1, 2])), shape=(2, 3))
+
+
+def test_values_survive_copies_and_pickles():
+    for objective in (LeastSquares([[1.0, 2.0]], [1.0]), SquaredNorm(), SquaredNorm([1.0])):
+        for copied in (pickle.loads(pickle.dumps(objective)), copy.deepcopy(objective)):
+            assert type(copied) is type(objective)
+            x = np.ones(objective.dimension or 2)
+            assert copied.value(x) == objective.value(x)
+
+
+def test_huge_data_have_a_smoothness_constant():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((4, 5))
+    assert LeastSquares(1e150 * A, np.ones(4)).lipschitz == pytest.approx(1e300 * LeastSquares(A, np.ones(4)).lipschitz)
+
+
 A = np.ones((3, 2))
 BAD = [
     (lambda: LeastSquares(np.ones(3), np.ones(3)), "`A` must be a non-empty matrix.*shape \\(3,\\)"),
@@ -168,6 +189,8 @@ BAD = [
     (lambda: LeastSquares(scipy.sparse.csr_array([[1.0, np.inf]]), [1.0]), "`A` must hold finite numbers, got inf"),
     (lambda: LeastSquares(A, [1.0, np.inf, 0.0]), "`b` must hold finite numbers, got inf at \\[1\\]"),
     (lambda: LeastSquares([["a", "b"]], [1.0]), "`A` must hold real numbers"),
+    (lambda: LeastSquares(3.0, [1.0]), "`A` must be a non-empty matrix"),
+    (lambda: LeastSquares(broken_csr(), [1.0, 1.0]), "`A` must be a valid sparse matrix"),
     (lambda: LeastSquares(A * 1j, np.ones(3)), "`A` must hold real numbers"),
     (lambda: LeastSquares(A, np.ones(3), sample_weight=[1, 2]), "`sample_weight` must be a vector of 3 numbers"),
     (lambda: LeastSquares(A, np.ones(3), sample_weight=[1, -2, 0]), "`sample_weight` must be non-negative"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.engine import generic
+from tiebreak.engine import Value, generic
 
 
 @generic
@@ -31,7 +31,7 @@ def accumulate(objective, batch, x, w, y, v, out):
     """
 
 
-class Objective:
+class Objective(Value):
     """The common part of all objectives: what users ask them from Python.
 
     Attributes

@@ -43,7 +43,7 @@ class FiniteSum(Objective):
         Number of variables.
     value_and_grad : callable
         ``value_and_grad(x, indices) -> (float, array of shape (dimension,))``: the mean of the terms at ``indices`` (an
-        integer array, in which an index may come more than once) and its gradient, at x, which is read-only.
+        integer array, in which an index may come more than once) and its gradient, at x. Both arrays are read-only.
     convex : bool, optional
         Whether the mean is convex, if that is known: bounds on the upper gap are given for convex objectives only.
     lipschitz : float, optional
@@ -83,12 +83,15 @@ class FiniteSum(Objective):
     def ask(self, x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
         """Call the function and check its answer."""
         try:
-            answer = self.value_and_grad(_read_only(x), indices)
+            answer = self.value_and_grad(_read_only(x), _read_only(indices))
         except Exception as error:
             raise OracleError(f"`{self._name}` raised {type(error).__name__}: {error}", self) from error
         try:
             value, gradient = answer
-            value, gradient = float(value), np.asarray(gradient, dtype=np.float64)
+            value, gradient = float(value), np.asarray(gradient)
+            if gradient.dtype.kind not in "fiub":
+                raise TypeError
+            gradient = gradient.astype(np.float64, copy=False)
         except (TypeError, ValueError):
             raise OracleError(
                 f"`{self._name}` must return (value, gradient), a number and an array, got {checks.shown(answer)}", self

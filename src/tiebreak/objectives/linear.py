@@ -104,9 +104,10 @@ class LinearModel(Objective, _LinearModel):
     def lipschitz(self) -> float:  # type: ignore[override]
         """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n), by Lanczos' refinement of the power iteration."""
         n, d = self.matrix.shape
+        unit = self.matrix.largest or 1.0  # squares of huge data overflow
 
         def gram(x: np.ndarray) -> np.ndarray:
-            return self.matrix.rmatvec(self.weights / n * self.matrix.matvec(x.ravel()))
+            return self.matrix.rmatvec(self.weights / n * self.matrix.matvec(x.ravel() / unit)) / unit
 
         start = np.random.default_rng(0).standard_normal(d)  # fixed: the result must not depend on a hidden state
         if not gram(start).any():
@@ -116,7 +117,7 @@ class LinearModel(Objective, _LinearModel):
         else:
             operator = LinearOperator((d, d), matvec=gram, dtype=np.float64)
             largest = eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
-        return float(curvature(self.scalar) * max(largest, 0.0))
+        return float(curvature(self.scalar) * max(largest, 0.0)) * unit * unit
 
     def __repr__(self) -> str:
         n, d = self.matrix.shape

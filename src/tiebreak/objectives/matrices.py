@@ -20,6 +20,10 @@ class Dense(NamedTuple):
     def shape(self) -> tuple[int, int]:
         return self.array.shape
 
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.array).max())
+
     def matvec(self, x: np.ndarray) -> np.ndarray:
         return self.array @ x
 
@@ -42,6 +46,10 @@ class CSR(NamedTuple):
     def to_scipy(self) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array((self.data, self.columns, self.starts), shape=self.shape)
 
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.data).max(initial=0.0))
+
     def matvec(self, x: np.ndarray) -> np.ndarray:
         return self.to_scipy() @ x
 
@@ -53,6 +61,10 @@ def as_matrix(value: Any, name: str) -> Dense | CSR:
     """Return a validated matrix. Float arrays in C order are not copied, and float32 stays float32."""
     if scipy.sparse.issparse(value):
         sparse = scipy.sparse.csr_array(value)
+        try:
+            sparse.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"`{name}` must be a valid sparse matrix, and it is not: {error}") from None
         if not sparse.has_canonical_format:  # duplicates would be read as two features
             sparse = sparse.copy()
             sparse.sum_duplicates()
@@ -69,6 +81,8 @@ def as_matrix(value: Any, name: str) -> Dense | CSR:
 
 def _floats(value: Any, name: str) -> np.ndarray:
     array = checks.numbers(value, name)
+    if array.ndim == 0:
+        raise ValueError(f"`{name}` must be a non-empty matrix (samples × features), got a single number")
     kind = np.float32 if array.dtype == np.float32 else np.float64
     return np.ascontiguousarray(np.asarray(array), dtype=kind)
 
