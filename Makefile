@@ -19,6 +19,7 @@ lint: $(VENV)/installed-test
 bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/cut.py
 	$(BIN)/python benchmarks/iteration.py
+	$(BIN)/python benchmarks/domains.py
 
 clean:
 	rm -rf $(VENV)
