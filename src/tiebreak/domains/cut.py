@@ -92,7 +92,7 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
     low_p, low_q, high_p, high_q = 1.0, 0.0, 0.0, 1.0  # the rays of the atoms outside and inside
     low_slope, high_slope = a_outside - bound, a_inside - bound  # as the secant sees them
     # Where the cut touches Z, the best atom of the face may seem to violate it, by rounding; it is inside.
-    edge = bound + ROUNDING * max(abs(a_outside), abs(a_inside))
+    edge = bound + min(ROUNDING * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
     p, q, width, side = 0.0, 1.0, math.inf, 0
     gap = last_gap = last_width = older_gap = older_width = math.inf
     smooth, others = False, 0  # whether to trust the secant; passes since the last crossing
