@@ -1,8 +1,8 @@
 """Every set at three sizes: its cut against its plain linear minimisation, against a solver, and as the size grows.
 
-Run ``python benchmarks/domains.py``, with ``--quick`` for a shorter run. All cuts are active, the expensive ones. The solver is
-HiGHS where the set is a polytope and Clarabel through CVXPY elsewhere, with the model kept between solves; it is asked at the
-smallest size of each set only, because it takes long.
+Run ``python benchmarks/domains.py``, with ``--quick`` for a shorter run. All cuts are active, the expensive ones. The solver
+is HiGHS where the set is a polytope and Clarabel through CVXPY elsewhere, with the model kept between solves; it is asked at
+the smallest size of each set only, because it takes long.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import cvxpy
 import numpy as np
+from banks import Bank, cut_all, lmo_all
 from scipy.optimize import linprog
 from timing import is_quick, seconds, short, show_table, take_turns
 from tqdm import tqdm
 
 import tiebreak
-from tiebreak.domains import cut_lmo, lmo
 from tiebreak.domains.base import ACTIVE
-from tiebreak.engine import compilable, kernel
+from tiebreak.engine import compilable
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "domains"))
 from cases import CASES, Case
@@ -77,14 +77,6 @@ def random_polytope(d: int) -> tiebreak.Polytope:
     return tiebreak.Polytope(A, np.ones(2 * d), bounds=(-np.ones(d), np.ones(d)))
 
 
-class Bank(NamedTuple):
-    """Instances min ⟨c, s⟩ : s ∈ Z, ⟨a, s⟩ ≤ b, one a row."""
-
-    c: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-
-
 def active_bank(name: str, domain: Any, d: int) -> Bank:
     """Draw cuts that lie between the least value of ⟨a, s⟩ and its value at the minimiser of ⟨c, s⟩."""
     c, a, b = RNG.standard_normal((INSTANCES, d)), RNG.standard_normal((INSTANCES, d)), np.empty(INSTANCES)
@@ -96,26 +88,6 @@ def active_bank(name: str, domain: Any, d: int) -> Bank:
         b[k] = low + RNG.uniform(0.2, 0.9) * (free - low)
         assert domain.cut_lmo(c[k], a[k], b[k]).status == ACTIVE
     return Bank(c, a, b)
-
-
-@kernel
-def cut_all(domain, bank, out, repeats):
-    total = 0.0
-    for _ in range(repeats):
-        for k in range(bank.b.size):
-            _, multiplier = cut_lmo(domain, bank.c[k], bank.a[k], bank.b[k], out)
-            total += multiplier
-    return total
-
-
-@kernel
-def lmo_all(domain, bank, out, repeats):
-    total = 0.0
-    for _ in range(repeats):
-        for k in range(bank.b.size):
-            lmo(domain, bank.c[k], out)
-            total += out[0]
-    return total
 
 
 def measure(contender: Contender, rounds: int) -> dict[int, tuple[float, float, int]]:
@@ -177,7 +149,7 @@ def main() -> None:
         small, *_, large = contender.sizes
         ratios = [cut / plain for cut, plain, _ in found.values()]
         growth = (found[large][0] / found[large][2]) / (found[small][0] / found[small][2])
-        stated = solver_seconds(contender, STATEMENTS.get(contender.name))
+        stated = solver_seconds(contender, STATEMENTS.get(contender.name.replace(" of ", "")))
         speedup = None if stated is None else stated[1] / found[small][0]
         verdicts = []
         if contender.limit is not None:
