@@ -107,6 +107,7 @@ def l1_dual_search(r, c, a, b, i):
     bound = b * lift_a / size_a / r if size_a > 0.0 else b
     c_outside, a_outside = sign_i * c[i] * per_c, sign_i * a[i] * per_a
     c_inside, a_inside = sign_j * c[j] * per_c, -abs(a[j]) * per_a
+    bound = max(bound, a_inside)  # the cut is not empty, though it may seem so by rounding
     if a_outside <= bound:
         return FREE, 0.0, i, sign_i * r, i, 0.0
 
