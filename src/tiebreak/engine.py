@@ -27,7 +27,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +58,17 @@ def interpreted() -> Iterator[None]:
         _interpreted = before
 
 
+_VISIBLE = frozenset({np.ndarray, float, int, np.float64, np.int64, np.random.Generator})
+
+
 def compilable(value: object) -> bool:
     """Whether Numba can see a value: numbers, arrays, strings and named tuples of such."""
     if isinstance(value, tuple):
-        return all(map(compilable, value))
-    return isinstance(value, (np.ndarray, Number, str, np.random.Generator, type(None)))
+        for part in value:  # asked in every iteration of an interpreted loop, so most parts are told by their type alone
+            if type(part) not in _VISIBLE and not compilable(part):
+                return False
+        return True
+    return isinstance(value, (np.ndarray, np.number, int, float, str, np.random.Generator, type(None)))
 
 
 class Value:
@@ -106,7 +111,7 @@ class Kernel:
         return dispatcher
 
     def __call__(self, *args: Any) -> Any:
-        if _interpreted or not all(map(compilable, args)):
+        if _interpreted or not compilable(args):
             return self.python(*args)
         return self.compiled(*args)
 

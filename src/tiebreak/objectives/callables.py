@@ -81,17 +81,18 @@ class FiniteSum(Objective):
         return getattr(self.value_and_grad, "__qualname__", repr(self.value_and_grad))
 
     def ask(self, x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
-        """Call the function and check its answer."""
+        """Call the function with two read-only arrays and check its answer."""
         try:
-            answer = self.value_and_grad(_read_only(x), _read_only(indices))
+            answer = self.value_and_grad(x, indices)
         except Exception as error:
             raise OracleError(f"`{self._name}` raised {type(error).__name__}: {error}", self) from error
         try:
             value, gradient = answer
             value, gradient = float(value), np.asarray(gradient)
-            if gradient.dtype.kind not in "fiub":
-                raise TypeError
-            gradient = gradient.astype(np.float64, copy=False)
+            if gradient.dtype != np.float64:
+                if gradient.dtype.kind not in "fiub":
+                    raise TypeError
+                gradient = gradient.astype(np.float64)
         except (TypeError, ValueError):
             raise OracleError(
                 f"`{self._name}` must return (value, gradient), a number and an array, got {checks.shown(answer)}", self
@@ -100,7 +101,8 @@ class FiniteSum(Objective):
             raise OracleError(
                 f"`{self._name}` must return a gradient of shape ({self.dimension},), got {gradient.shape}", self
             )
-        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+        # The scalar product is the fastest look at all entries; it may overflow, and then it takes a second one.
+        if not (math.isfinite(value) and (math.isfinite(gradient.dot(gradient)) or np.isfinite(gradient).all())):
             what = "the value" if not math.isfinite(value) else "the gradient"
             raise NonFiniteError(f"`{self._name}` returned NaN or infinity in {what}", self)
         return value, gradient
@@ -108,17 +110,21 @@ class FiniteSum(Objective):
 
 @draw.register(FiniteSum)
 def _(objective: FiniteSum, rng: np.random.Generator, batch: np.ndarray) -> np.ndarray:
-    batch[:] = rng.random(batch.size) * objective.n
+    if batch.size == 1:  # the same stream, without the cost of small arrays
+        batch[0] = int(rng.random() * objective.n)
+    else:
+        batch[:] = rng.random(batch.size) * objective.n
     return batch
 
 
 @accumulate.register(FiniteSum)
 def _(objective: FiniteSum, batch: Any, x: Any, w: float, y: Any, v: float, out: Any) -> tuple[float, float]:
-    value_x, gradient = objective.ask(x, batch)
+    indices = _read_only(batch)
+    value_x, gradient = objective.ask(_read_only(x), indices)
     out += w * gradient
     if v == 0.0:
         return value_x, 0.0
-    value_y, gradient = objective.ask(y, batch)
+    value_y, gradient = objective.ask(_read_only(y), indices)
     out += v * gradient
     return value_x, value_y
 
