@@ -64,7 +64,7 @@ _VISIBLE = frozenset({np.ndarray, float, int, np.float64, np.int64, np.random.Ge
 def compilable(value: object) -> bool:
     """Whether Numba can see a value: numbers, arrays, strings and named tuples of such."""
     if isinstance(value, tuple):
-        for part in value:  # asked in every iteration of an interpreted loop, so most parts are told by their type alone
+        for part in value:  # noqa: SIM110 (asked in every iteration of an interpreted loop: most parts are told by their type)
             if type(part) not in _VISIBLE and not compilable(part):
                 return False
         return True
