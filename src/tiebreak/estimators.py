@@ -49,6 +49,14 @@ def storm(objective, estimate, rng, x, previous, keep):
     estimate.value[0] = at_x + keep * (estimate.value[0] - at_previous)
 
 
+@kernel
+def gradient_at(objective, batch, x, out):
+    """Set out to the gradient at x of the mean over a batch, and return the mean."""
+    fill(out, 0.0)
+    value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, out)
+    return value
+
+
 class Sampling(NamedTuple):
     """How SPIDER samples one objective."""
 

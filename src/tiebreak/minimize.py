@@ -186,10 +186,11 @@ class _Run:
     """One run: everything that changes, most of it as it is stored in a checkpoint."""
 
     def __init__(self, problem: Problem, method: Method, limits: Limits, x: np.ndarray, seek: bool, seed: int):
-        self.problem, self.method, self.limits, self.seed = problem, method, limits, seed
+        self.problem, self.limits, self.seed = problem, limits, seed
         self.first_x = x
         initial = method.seeks_with if seek else None
-        self.phases = [method] if initial is None else [initial, method]
+        self.phases = [each.for_problem(problem) for each in ([method] if initial is None else [initial, method])]
+        self.method = self.phases[-1]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
         self.rng = np.random.default_rng(seed)
@@ -223,6 +224,16 @@ class _Run:
         return self.phase < len(self.phases) - 1
 
     @property
+    def answer(self) -> np.ndarray:
+        """The point that the current phase offers."""
+        return self.current.answer(self.state)
+
+    @property
+    def empty_cuts(self) -> int:
+        """How often the cut left nothing of the domain; methods without a cut do not count it."""
+        return int(self.state.empty_cuts[0]) if hasattr(self.state, "empty_cuts") else 0
+
+    @property
     def queries(self) -> int:
         return int(self.counts[:2].sum())
 
@@ -249,7 +260,7 @@ class _Run:
                     return status, None
                 if not self._recorded() and self.record() is Status.CALLBACK:
                     return Status.CALLBACK, None
-                self.enter(self.phase + 1, self.state.x)
+                self.enter(self.phase + 1, self.answer)
         except (KeyboardInterrupt, Exception) as error:
             if self.evaluated is None:  # there is nothing to lose yet
                 raise
@@ -273,6 +284,7 @@ class _Run:
         if status is not None:
             return status
         self.clean = False
+        unspent = self.current.unspent(self.state)
         began = time.perf_counter()
         try:
             schedules = (values[low:high] for values in block.schedules)
@@ -281,7 +293,7 @@ class _Run:
             elapsed = time.perf_counter() - began
             self.seconds += elapsed
             done = int(self.state.iteration[0]) - t
-            self.counts += block.cost[:, low : low + done].sum(axis=1)
+            self.counts += block.cost[:, low : low + done].sum(axis=1) - (self.current.unspent(self.state) - unspent)
             self.clean = done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
@@ -339,7 +351,7 @@ class _Run:
 
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
-        x = self.state.x
+        x = self.answer
         floors = NOTHING if self.evaluated is None else self.evaluated[1].floors
         certificate = evaluate(self.problem, x, floors)
         if not certificate.finite:
@@ -356,7 +368,7 @@ class _Run:
             lower=certificate.lower,
             upper_bound_gap=certificate.upper_bound_gap,
             lower_bound_gap=certificate.lower_bound_gap,
-            empty_cuts=int(self.state.empty_cuts[0]),
+            empty_cuts=self.empty_cuts,
         )
         self.records.append(record)
         self.show()
@@ -416,7 +428,7 @@ class _Run:
             iterations=0 if self.seeking else int(self.state.iteration[0]),
             queries=Counts(int(self.counts[0]), int(self.counts[1])),
             evaluations=Counts(int(self.counts[2]), int(self.counts[3])),
-            empty_cuts=int(self.state.empty_cuts[0]),
+            empty_cuts=self.empty_cuts,
             seconds=self.seconds,
             history=History(self.records),
             method=self.method,
@@ -484,7 +496,7 @@ class _Run:
             "certificate": self.evaluated and self.evaluated[1],
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
-        point = self.state.x if self.evaluated is None else self.evaluated[0]
+        point = self.answer if self.evaluated is None else self.evaluated[0]
         arrays = {**checkpoints.flatten(self.state), **history, "counts": self.counts, "evaluated": point}
         try:
             checkpoints.save(self.path, meta, arrays)

@@ -57,6 +57,63 @@ class constant:
         return np.full(np.shape(t), self.value)
 
 
+@dataclass(frozen=True)
+class capped:
+    """A schedule cut off at a largest value.
+
+    Examples
+    --------
+    >>> capped(power(2.0, 1.0), 1.0)(np.array([0, 1, 3]))
+    array([1. , 1. , 0.5])
+    """
+
+    schedule: Schedule
+    largest: float
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return np.minimum(self.schedule(t), self.largest)
+
+
+@dataclass(frozen=True)
+class stages:
+    """A value that stays the same for a stage and is then multiplied by ``growth``, as is the length of the stages.
+
+    Examples
+    --------
+    >>> stages(1.0, 2.0, 2)(np.arange(8))
+    array([1., 1., 2., 2., 2., 2., 4., 4.])
+    """
+
+    first: float
+    growth: float
+    length: int
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        ends = self.length * np.cumsum(self.growth ** np.arange(64))  # beyond any run
+        return self.first * self.growth ** np.searchsorted(ends, np.asarray(t), side="right").astype(np.float64)
+
+
+@dataclass(frozen=True)
+class safe_step:
+    """The step share / (L_g·g_t + L_f·f_t) for the sum of two objectives with weights g_t and f_t, which are schedules.
+
+    Examples
+    --------
+    >>> safe_step(1.0, 2.0, constant(1.0), 1.0, constant(2.0))(np.array([0]))
+    array([0.25])
+    """
+
+    share: float
+    lower_lipschitz: float
+    lower_weight: Schedule
+    upper_lipschitz: float
+    upper_weight: Schedule
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        curvature = self.lower_lipschitz * self.lower_weight(t) + self.upper_lipschitz * self.upper_weight(t)
+        return self.share / curvature
+
+
 def as_schedule(value: ScheduleLike, name: str) -> Schedule:
     """Return a schedule from a number or a function."""
     if callable(value):

@@ -49,6 +49,23 @@ def scale(factor, x):
         x[i] *= factor
 
 
+@kernel(reorder=True)
+def combine(p, x, q, y, out):
+    """Set out ← p x + q y and return ‖out‖₁, which is not finite if an entry is not."""
+    total = 0.0
+    for i in range(x.size):
+        out[i] = p * x[i] + q * y[i]
+        total += abs(out[i])
+    return total
+
+
+@kernel
+def extrapolate(x, previous, inertia, out):
+    """Set out ← x + inertia (x − previous)."""
+    for i in range(x.size):
+        out[i] = x[i] + inertia * (x[i] - previous[i])
+
+
 @kernel
 def move(x, target, step):
     """Set x ← (1 − step) x + step · target."""

@@ -49,6 +49,11 @@ def cut_step(domain, c, a, b, step, x, work):
 
 
 @generic
+def lmo_step(domain, c, step, x, work):
+    """Set x ← (1 − step) x + step · s for the minimiser s of :func:`lmo`; ``work`` is room for one point."""
+
+
+@generic
 def project(domain, x, out):
     """Set ``out`` to the point of Z that is nearest to x."""
 

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, cut_lmo, cut_step, lmo
+from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, cut_lmo, cut_step, lmo, lmo_step
 from tiebreak.engine import generic, kernel
 from tiebreak.vectors import abs_argmax, copy, dot, move
 
@@ -132,6 +132,12 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
         if gap <= GAP or width <= ROUNDING * (low_p * high_q + low_q * high_p):
             break
     return p, q, a_outside, a_inside
+
+
+@lmo_step.register(Domain)
+def _(domain, c, step, x, work):
+    lmo(domain, c, work)
+    move(x, work, step)
 
 
 @cut_step.register(Domain)

@@ -8,7 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
+from tiebreak.domains.base import (
+    ACTIVE,
+    EMPTY,
+    FREE,
+    INVALID,
+    Domain,
+    contains,
+    cut_lmo,
+    cut_step,
+    diameter,
+    lmo,
+    lmo_step,
+    project,
+)
 from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
@@ -45,6 +58,13 @@ def _(domain, c, out):
     fill(out, 0.0)
     i = abs_argmax(c)
     out[i] = -math.copysign(domain.radius, c[i])
+
+
+@lmo_step.register(L1Ball)
+def _(domain, c, step, x, work):
+    i = abs_argmax(c)
+    scale(1.0 - step, x)
+    x[i] -= step * math.copysign(domain.radius, c[i])
 
 
 @cut_lmo.register(L1Ball)

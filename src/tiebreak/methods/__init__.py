@@ -5,12 +5,24 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from tiebreak.methods.airg import AIRG
+from tiebreak.methods.aripseg import ARIPSeG
 from tiebreak.methods.base import Method
-from tiebreak.methods.fw import SpiderFW
-from tiebreak.methods.sbcgf import SBCGF
-from tiebreak.methods.sbcgi import SBCGI
+from tiebreak.methods.bigsam import BiGSAM
+from tiebreak.methods.cgbio import CGBiO
+from tiebreak.methods.dbgd import DBGD, DBGDSto
+from tiebreak.methods.fcbio import FCBiO
+from tiebreak.methods.fista import FISTA, PBAPG, BiFISTA
+from tiebreak.methods.fw import SpiderFW, StormFW
+from tiebreak.methods.ircg import IRCG, IRFSCG, IRSCG
+from tiebreak.methods.mng import MNG
+from tiebreak.methods.sbcgf import SBCGF, SBCGFM
+from tiebreak.methods.sbcgi import SBCGI, SBCGIM
+from tiebreak.methods.switching import SwitchingGradient
 
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (SBCGI, SBCGF, SpiderFW)}
+STOCHASTIC = (SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, IRSCG, IRFSCG)
+EXACT = (CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
+METHODS: dict[str, type[Method]] = {cls.name: cls for cls in STOCHASTIC + EXACT}
 
 
 def as_method(value: Any) -> Method:
@@ -28,4 +40,29 @@ def as_method(value: Any) -> Method:
     )
 
 
-__all__ = ["METHODS", "SBCGF", "SBCGI", "Method", "SpiderFW", "as_method"]
+__all__ = [
+    "AIRG",
+    "DBGD",
+    "FISTA",
+    "IRCG",
+    "IRFSCG",
+    "IRSCG",
+    "METHODS",
+    "MNG",
+    "PBAPG",
+    "SBCGF",
+    "SBCGFM",
+    "SBCGI",
+    "SBCGIM",
+    "ARIPSeG",
+    "BiFISTA",
+    "BiGSAM",
+    "CGBiO",
+    "DBGDSto",
+    "FCBiO",
+    "Method",
+    "SpiderFW",
+    "StormFW",
+    "SwitchingGradient",
+    "as_method",
+]

@@ -5,12 +5,15 @@ The loop knows no loss and no set by name, and neither times, prints, records no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import schedules
+from tiebreak import checks, schedules
+from tiebreak.domains import project
 from tiebreak.engine import Kernel
 from tiebreak.problem import Problem
 from tiebreak.schedules import as_schedule
@@ -35,42 +38,28 @@ class Method:
     """A configured method. Subclasses are frozen dataclasses whose fields are its parameters.
 
     A subclass gives the table entries below, the loop, and :meth:`start`, :meth:`cost`, :meth:`constants`. The loop is a
-    kernel ``loop(problem, state, constants, *schedules, rng) -> int``; it takes one step for each entry of the schedules
-    and leaves ``state.x`` at the last point that it completed.
+    kernel ``loop(problem, state, constants, *schedules, rng) -> int``; it takes one step for each entry of the schedules,
+    counts it in ``state.iteration``, and leaves ``state.x`` at the last point that it completed.
     """
 
     name: ClassVar[str]
     citation: ClassVar[str]
     setting: ClassVar[str]
     needs: ClassVar[str]
-    rates: ClassVar[str]
+    rates: ClassVar[str]  # at the upper level; at the lower level
     loop: ClassVar[Kernel]
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     limits: ClassVar[dict[str, float]] = {}  # the schedules that the loop takes, and their largest values
+    counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
+    projects: ClassVar[bool] = False  # whether it needs the projection onto Z
 
     @property
     def seeks_with(self) -> Method | None:
         """The method that finds a first point for this one, if it needs a good one."""
         return getattr(self, "initial", None)
 
-    def constants(self, problem: Problem) -> Any:
-        """Return a named tuple of what else the loop takes: nothing that changes."""
-        raise NotImplementedError
-
-    def start(self, problem: Problem, constants: Any, x: np.ndarray) -> Any:
-        """Return the state at t = 0: a named tuple of arrays with ``x``, ``iteration`` and ``empty_cuts`` among them."""
-        raise NotImplementedError
-
-    def cost(self, problem: Problem, constants: Any, t: np.ndarray) -> Cost:
-        """Return what iterations t cost."""
-        raise NotImplementedError
-
-    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the schedules that the loop takes, at iterations t."""
-        return tuple(schedules.evaluate(getattr(self, name), t, name, largest) for name, largest in self.limits.items())
-
-    def _settle(self) -> None:
-        """Fill fields left as None from the preset and turn numbers into schedules."""
+    def __post_init__(self) -> None:
+        """Fill fields left as None from the preset, check counts and turn numbers into schedules."""
         preset = getattr(self, "preset", None)
         if preset is not None and preset not in self.presets:
             names = ", ".join(repr(name) for name in self.presets)
@@ -78,5 +67,75 @@ class Method:
         for name, value in self.presets.get(preset or "", {}).items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        for name in self.counts:
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checks.whole(value, name))
         for name in self.limits:
-            object.__setattr__(self, name, as_schedule(getattr(self, name), name))
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, as_schedule(value, name))
+
+    def for_problem(self, problem: Problem) -> Method:
+        """Return this method with all parameters filled in for a problem; raise if the problem lacks what it needs."""
+        if self.projects and not project.supports(problem.domain):
+            raise ValueError(
+                f"the method {self.name!r} needs the projection onto the domain, and {type(problem.domain).__name__}"
+                " has none: take a method that does without, such as 'sbcgf' or 'cg-bio'"
+            )
+        found = {name: find() for name, find in self.defaults(problem).items() if getattr(self, name) is None}
+        return replace(self, **found) if found else self
+
+    def defaults(self, problem: Problem) -> Mapping[str, Callable[[], Any]]:
+        """Return how fields that are None are found from the problem."""
+        return {}
+
+    def constants(self, problem: Problem) -> Any:
+        """Return a named tuple of what else the loop takes: nothing that changes."""
+        raise NotImplementedError
+
+    def start(self, problem: Problem, constants: Any, x: np.ndarray) -> Any:
+        """Return the state at t = 0: a named tuple of arrays with ``x`` and ``iteration`` among them."""
+        raise NotImplementedError
+
+    def answer(self, state: Any) -> np.ndarray:
+        """Return the point of Z that the method offers as its answer so far; the last one if nothing else is said."""
+        return state.x
+
+    def cost(self, problem: Problem, constants: Any, t: np.ndarray) -> Cost:
+        """Return what iterations t cost."""
+        raise NotImplementedError
+
+    def unspent(self, state: Any) -> np.ndarray | int:
+        """Return how much of the cost so far was not needed after all, in the order of :class:`Cost`."""
+        return 0
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the schedules that the loop takes, at iterations t."""
+        return tuple(schedules.evaluate(getattr(self, name), t, name, largest) for name, largest in self.limits.items())
+
+
+def counter() -> np.ndarray:
+    """Return a whole number that a loop can change."""
+    return np.zeros(1, dtype=np.int64)
+
+
+def smoothness(problem: Problem, level: str, method: Method, instead: str) -> float:
+    """Return the smoothness constant of a level's objective; raise if it is not known."""
+    objective = getattr(problem, level)
+    constant = float(objective.lipschitz)
+    if not (math.isfinite(constant) and constant > 0.0):
+        raise ValueError(
+            f"the method {method.name!r} needs a smoothness constant of the {level} objective, and it has none"
+            f" (lipschitz = {constant:g}): give it one, or pass {instead} to {type(method).__name__}"
+        )
+    return constant
+
+
+def known_floor(problem: Problem, method: Method) -> float:
+    """Return a number that the lower objective is never below; raise if none is known."""
+    floor = float(problem.lower.floor)
+    if not math.isfinite(floor):
+        raise ValueError(
+            f"the method {method.name!r} needs a lower bound of g*, and the lower objective knows none:"
+            f" pass floor=... to {type(method).__name__}"
+        )
+    return floor

@@ -17,7 +17,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import storm, storm_cost
@@ -25,7 +24,7 @@ from tiebreak.methods.base import DONE, Cost, Method
 from tiebreak.methods.cutting import State, cut_and_move, start_state
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
-from tiebreak.schedules import ScheduleLike, power
+from tiebreak.schedules import ScheduleLike, constant, power
 
 
 class Constants(NamedTuple):
@@ -62,12 +61,13 @@ class SBCGI(Method):
         K_t, by which the cut is moved outwards to allow for noise, in units of g.
     momentum : number or function of t, optional
         The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.
-    batch_size : int
+    batch_size : int, optional
         Samples drawn at each level in an iteration.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     preset : str
-        Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment.
+        Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
+        ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class SBCGI(Method):
     step: ScheduleLike | None = None
     slack: ScheduleLike | None = None
     momentum: ScheduleLike | None = None
-    batch_size: int = 1
+    batch_size: int | None = None
     initial: Method | None = None
     preset: str = "paper"
 
@@ -88,29 +88,55 @@ class SBCGI(Method):
     needs = "linear minimisation over Z and a half-space"
     rates = "t^-1/2 at both levels (f convex), t^-1/3 (f not convex)"
     loop = advance
+    counts = ("batch_size",)
     limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
     presets: ClassVar = {
         "paper": {
             "step": power(0.01, 1.0, shift=2.0),
             "slack": power(1e-4, 0.5),
             "momentum": power(1.0, 1.0),
+            "batch_size": 1,
             "initial": SpiderFW(level="lower"),
-        }
+        },
+        "paper-dictionary": {
+            "step": power(0.1, 2 / 3, shift=2.0),
+            "slack": power(4e-5, 1 / 3),
+            "momentum": power(1.0, 2 / 3),
+            "batch_size": 8,
+            "initial": SpiderFW(level="lower"),
+        },
     }
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "batch_size", checks.whole(self.batch_size, "batch_size"))
-        self._settle()
 
     def constants(self, problem: Problem) -> Constants:
         return Constants()
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+        assert self.batch_size is not None
         state = start_state(problem, x, self.batch_size, self.batch_size)
         state.anchor[0] = problem.lower.value(x)
         return state
 
     def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
+        assert self.batch_size is not None
         queries, evaluations = storm_cost(t, self.batch_size)
         anchor = np.where(t == 0, problem.lower.n_samples, 0)  # the full pass for g(x_0)
         return Cost(queries, queries + anchor, evaluations, evaluations + anchor)
+
+
+@dataclass(frozen=True)
+class SBCGIM(SBCGI):
+    """SBCGI with a cut that is not moved outwards: K_t = 0. The paper's ablation; its cut is often empty.
+
+    Where the cut is empty, the paper prints s_t = ∇ĝ_t, which need not lie in Z; the point of Z that violates the cut least
+    is taken, s_t = argmin ⟨∇ĝ_t, s⟩.
+
+    Examples
+    --------
+    >>> SBCGIM().slack
+    constant(value=0.0)
+    """
+
+    name = "sbcgi-m"
+    citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
+    rates = "none known"
+    presets: ClassVar = {name: {**preset, "slack": constant(0.0)} for name, preset in SBCGI.presets.items()}

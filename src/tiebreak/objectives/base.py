@@ -44,6 +44,10 @@ class Objective(Value):
         A constant L with ‖∇F(x) − ∇F(y)‖ ≤ L ‖x − y‖; NaN if it is not known.
     convex : bool or None
         Whether the objective is convex; None if it is not known.
+    strong_convexity : float
+        A constant μ such that F − ½ μ ‖x‖² is convex; 0 if none is known.
+    floor : float
+        A number that the objective is never below; −∞ if none is known.
     """
 
     __slots__ = ()
@@ -52,6 +56,15 @@ class Objective(Value):
     n_samples: int
     lipschitz: float = math.nan
     convex: bool | None = None
+    strong_convexity: float = 0.0
+    floor: float = -math.inf
+
+    def hessian(self) -> np.ndarray | None:
+        """Return the second derivatives of a quadratic objective, (d, d), or None if it is none.
+
+        An array of no entries stands for the identity.
+        """
+        return None
 
     def value_and_gradient(self, x: Any, indices: Any = None) -> tuple[float, np.ndarray]:
         """Return the value and the gradient at x of the mean over all samples, or over those at ``indices``."""

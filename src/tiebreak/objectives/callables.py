@@ -48,6 +48,10 @@ class FiniteSum(Objective):
         Whether the mean is convex, if that is known: bounds on the upper gap are given for convex objectives only.
     lipschitz : float, optional
         A smoothness constant, if one is known.
+    strong_convexity : float, optional
+        A constant μ such that the mean less ½ μ ‖x‖² is convex, if one is known.
+    floor : float, optional
+        A number that the mean is never below, if one is known; 0 for most losses.
 
     Examples
     --------
@@ -65,6 +69,8 @@ class FiniteSum(Objective):
     value_and_grad: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
     convex: bool | None = None
     lipschitz: float = math.nan
+    strong_convexity: float = 0.0
+    floor: float = -math.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", checks.whole(self.n, "n"))

@@ -91,6 +91,7 @@ class LinearModel(Objective, _LinearModel):
 
     __slots__ = ()
     convex = True
+    floor = 0.0
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
@@ -118,6 +119,20 @@ class LinearModel(Objective, _LinearModel):
             operator = LinearOperator((d, d), matvec=gram, dtype=np.float64)
             largest = eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
         return float(curvature(self.scalar) * max(largest, 0.0)) * unit * unit
+
+    @property
+    def strong_convexity(self) -> float:  # type: ignore[override]
+        """The smallest eigenvalue of the second derivatives of a least-squares loss; 0 for other losses."""
+        n, d = self.matrix.shape
+        hessian = self.hessian() if n >= d else None
+        return 0.0 if hessian is None else max(float(np.linalg.eigvalsh(hessian)[0]), 0.0)
+
+    def hessian(self) -> np.ndarray | None:
+        if not isinstance(self.scalar, Square):
+            return None
+        n, d = self.matrix.shape
+        columns = [self.matrix.rmatvec(self.weights / n * self.matrix.matvec(e)) for e in np.eye(d)]
+        return np.stack(columns)
 
     def __repr__(self) -> str:
         n, d = self.matrix.shape

@@ -30,6 +30,8 @@ class SquaredNorm(Objective, _SquaredNorm):
     n_samples = 1
     lipschitz = 1.0
     convex = True
+    strong_convexity = 1.0
+    floor = 0.0
 
     def __new__(cls, center: Any = None) -> SquaredNorm:
         return super().__new__(cls, np.empty(0) if center is None else checks.vector(center, "center"))
@@ -37,6 +39,9 @@ class SquaredNorm(Objective, _SquaredNorm):
     @property
     def dimension(self) -> int | None:  # type: ignore[override]
         return self.center.size or None
+
+    def hessian(self) -> np.ndarray:
+        return np.empty((0, 0))
 
 
 @draw.register(SquaredNorm)

@@ -1,0 +1,126 @@
+"""CG-BiO: conditional gradient for simple bilevel optimisation, with exact gradients.
+
+Jiang, Abolfazli, Mokhtari and Yazdandoost Hamedani, A conditional gradient-based method for simple bilevel optimization with
+convex lower-level problem, AISTATS 2023.
+
+    s_t = argmin ⟨∇f(x_t), s⟩  over  s ∈ Z, ⟨∇g(x_t), s − x_t⟩ ≤ g(x_0) − g(x_t) + K_t
+    x_{t+1} = (1 − γ_t) x_t + γ_t s_t
+
+In the paper: γ_t is ``step(t)``, g(x_0) is ``anchor``, and K_t = 0. It stops when ⟨∇f(x_t), x_t − s_t⟩ ≤ ε_f and
+g(x_t) − g(x_0) ≤ ε_g / 2; here ``tol`` of ``minimize`` does that, with bounds that are proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from tiebreak.domains.base import EMPTY
+from tiebreak.engine import kernel
+from tiebreak.estimators import gradient_at
+from tiebreak.methods.base import DONE, Cost, Method
+from tiebreak.methods.cutting import State, cut_and_move, start_state
+from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.projecting import Full, full, full_cost
+from tiebreak.problem import Problem
+from tiebreak.schedules import ScheduleLike, constant, power
+
+ROUNDING = 1e-12  # of the terms of the cut: with K_t = 0 it is empty by rounding in every tenth iteration
+
+
+class Constants(NamedTuple):
+    """What CG-BiO's loop takes besides its schedules."""
+
+    full: Full  # all samples
+    rounding: float  # by which the cut is moved outwards, relative to its terms at x_0
+
+
+@kernel
+def advance(problem, state, constants, step, slack, rng):
+    """Take one step for each entry of the schedules."""
+    f, g, domain = problem
+    x, previous, target, upper, lower, anchor, t, empty_cuts = state
+    for k in range(step.size):
+        upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
+        lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
+        if t[0] == 0:
+            anchor[0] = lower.value[0] + constants.rounding * size_of_terms(lower, x)
+        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k])
+        if status < 0:
+            return status
+        if status == EMPTY:
+            empty_cuts[0] += 1
+        t[0] += 1
+    return DONE
+
+
+@kernel
+def size_of_terms(lower, x):
+    """Return |g(x)| + Σ |∇g(x)_i x_i|, in which the terms of the cut are rounded."""
+    total = abs(lower.value[0])
+    for i in range(x.size):
+        total += abs(lower.direction[i] * x[i])
+    return total
+
+
+@dataclass(frozen=True)
+class CGBiO(Method):
+    """Conditional gradient for simple bilevel optimisation, with exact gradients.
+
+    Parameters
+    ----------
+    step : number or function of t, optional
+        γ_t, the weight of s_t in x_{t+1}, between 0 and 1; 2 / (t + 2) if not given.
+    slack : number or function of t, optional
+        K_t, by which the cut is moved outwards, in units of g. If not given, by what rounding makes of it: 1e-12 of its
+        terms.
+    initial : Method, optional
+        What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
+    preset : str
+        Where parameters that are not given come from: the paper's regression (``"paper"``) or its dictionary experiment
+        (``"paper-dictionary"``), whose step is 0.3 / √(t + 1).
+
+    Examples
+    --------
+    >>> CGBiO(step=lambda t: 2 / (t + 2), slack=0.0).slack
+    constant(value=0.0)
+    """
+
+    step: ScheduleLike | None = None
+    slack: ScheduleLike | None = None
+    initial: Method | None = None
+    preset: str = "paper"
+
+    name = "cg-bio"
+    citation = "Jiang, Abolfazli, Mokhtari, Yazdandoost Hamedani (2023)"
+    setting = "exact gradients"
+    needs = "linear minimisation over a half-space"
+    rates = "t^-1; t^-1 (f convex), t^-1/2 (f not convex)"
+    loop = advance
+    limits: ClassVar = {"step": 1.0, "slack": np.inf}
+    presets: ClassVar = {
+        "paper": {"step": power(2.0, 1.0, shift=2.0)},
+        "paper-dictionary": {"step": power(0.3, 0.5)},
+    }
+
+    def __post_init__(self) -> None:
+        if self.initial is None:
+            start = SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, batch_size=1, level="lower")
+            object.__setattr__(self, "initial", start)
+        super().__post_init__()
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        if self.slack is None:
+            return CGBiO(self.step, constant(0.0), self.initial).schedule_values(t)
+        return super().schedule_values(t)
+
+    def constants(self, problem: Problem) -> Constants:
+        return Constants(full(problem), ROUNDING if self.slack is None else 0.0)
+
+    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+        return start_state(problem, x, 1, 1)
+
+    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
+        return full_cost(constants.full, t)

@@ -1,0 +1,233 @@
+"""FC-BiO: a functionally constrained method; it bisects the optimal upper value.
+
+Zhang, Chen, Xu and Zhang, Functionally constrained algorithm solves convex simple bilevel problems, NeurIPS 2024.
+
+    f* is the least τ for which ψ_τ(x) = max{f(x) − τ, ω (g(x) − g(x_0))} reaches 0 over Z. A bracket [l, u] of it is halved:
+    τ = (l + u)/2;  minimise ψ_τ by accelerated steps;  if ψ_τ(x) ≤ ε/2 then u = τ and x is the new answer, else l = τ
+
+    y = x_k + k/(k + 3) (x_k − x_{k−1});  x_{k+1} = argmin over Z of the larger of the two linear models at y, + L/2 ‖x − y‖²
+
+In the paper: ω = 1; here L_f / L_g, so that both terms are equally smooth (L = L_f) and the units of g do not matter. The
+bracket begins with f(x_0) and a bound from its linear model there; ε is ``tolerance`` times its width, and the accelerated
+steps for one τ are ``inner_iterations``. When the bracket is as small as ε, it begins anew with ε/4 and twice as many
+steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.domains import lmo, project
+from tiebreak.engine import kernel
+from tiebreak.estimators import gradient_at
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
+from tiebreak.methods.fista import FISTA
+from tiebreak.methods.projecting import Full, full, full_cost
+from tiebreak.problem import Problem
+from tiebreak.vectors import copy, dot, extrapolate
+
+MAX_ROUNDS = 60  # of the search for the weight of the two linear models
+PRECISE = 1e-12  # relative difference of the two models at which the search ends
+
+
+class State(NamedTuple):
+    """The state of FC-BiO."""
+
+    x: np.ndarray  # x_k
+    previous: np.ndarray  # x_{k−1}
+    y: np.ndarray  # the point of the linear models
+    room: np.ndarray  # x_{k+1} before its projection
+    upper: np.ndarray  # ∇f(y)
+    lower: np.ndarray  # ∇g(y)
+    best: np.ndarray  # the answer so far
+    anchor: np.ndarray  # g(x_0), one number
+    bracket: np.ndarray  # l, u, and what they began with
+    tolerance: np.ndarray  # ε, one number
+    inner: np.ndarray  # steps made for this τ, and how many are to be made
+    iteration: np.ndarray  # t, one number
+
+
+class Constants(NamedTuple):
+    """What FC-BiO's loop takes."""
+
+    full: Full  # all samples
+    weight: float  # ω
+    lipschitz: float  # L
+    tolerance: float  # the first ε, relative to the width of the first bracket
+
+
+@kernel
+def open_bracket(domain, state, constants, upper_value, lower_value):
+    """Begin at x_0: f* ≤ f(x_0), and f* ≥ f(x_0) + min ⟨∇f(x_0), s − x_0⟩ over Z."""
+    state.anchor[0] = lower_value
+    lmo(domain, state.upper, state.room)
+    bound = upper_value + dot(state.upper, state.room) - dot(state.upper, state.x)
+    state.bracket[0] = state.bracket[2] = min(bound, upper_value)
+    state.bracket[1] = state.bracket[3] = upper_value
+    state.tolerance[0] = constants.tolerance * (state.bracket[1] - state.bracket[0])
+
+
+@kernel
+def narrow_bracket(state, constants, upper_value, lower_value):
+    """Decide about τ from the values at x, and whether to begin anew."""
+    bracket, inner = state.bracket, state.inner
+    middle = 0.5 * (bracket[0] + bracket[1])
+    excess = max(upper_value - middle, constants.weight * (lower_value - state.anchor[0]))
+    if excess <= 0.5 * state.tolerance[0]:
+        bracket[1] = middle
+        copy(state.x, state.best)
+    else:
+        bracket[0] = middle
+    if bracket[1] - bracket[0] <= state.tolerance[0]:
+        bracket[0], bracket[1] = bracket[2], bracket[3]
+        state.tolerance[0] *= 0.25
+        inner[1] *= 2
+
+
+@kernel
+def difference(problem, state, constants, upper_room, lower_room, share):
+    """Set x to the minimiser for the models' mean with weights share and 1 − share; return how much f's model is larger."""
+    x, y, room, upper, lower = state.x, state.y, state.room, state.upper, state.lower
+    for i in range(x.size):
+        direction = share * upper[i] + (1.0 - share) * constants.weight * lower[i]
+        room[i] = y[i] - direction / constants.lipschitz
+    project(problem.domain, room, x)
+    upper_model, lower_model = upper_room, lower_room
+    for i in range(x.size):
+        upper_model += upper[i] * (x[i] - y[i])
+        lower_model += constants.weight * lower[i] * (x[i] - y[i])
+    return upper_model - lower_model
+
+
+@kernel(inline=False)
+def descend_on_both(problem, state, constants, upper_room, lower_room):
+    """Set x to the minimiser of the larger linear model + L/2 ‖x − y‖² over Z.
+
+    Its dual is concave in the weight of f's model; the derivative is the difference of the models, whose zero is sought by
+    false position with halving (Illinois).
+    """
+    high = difference(problem, state, constants, upper_room, lower_room, 1.0)
+    if high >= 0.0:
+        return
+    low = difference(problem, state, constants, upper_room, lower_room, 0.0)
+    if low <= 0.0:
+        return
+    a, b = 0.0, 1.0
+    goal = PRECISE * (low - high)
+    side = 0
+    for _ in range(MAX_ROUNDS):
+        share = (a * high - b * low) / (high - low)
+        found = difference(problem, state, constants, upper_room, lower_room, share)
+        if abs(found) <= goal or b - a <= PRECISE:
+            return
+        if found > 0.0:
+            a, low = share, found
+            if side == 1:
+                high *= 0.5
+            side = 1
+        else:
+            b, high = share, found
+            if side == -1:
+                low *= 0.5
+            side = -1
+
+
+@kernel
+def advance(problem, state, constants, step, rng):
+    """Take one step, or look at one point, for each entry of the schedule, whose values do not matter."""
+    x, previous, y, inner, t = state.x, state.previous, state.y, state.inner, state.iteration
+    for _ in range(step.size):
+        look = inner[0] == 0 or inner[0] == inner[1]
+        if look:
+            copy(x, y)
+        else:
+            extrapolate(x, previous, inner[0] / (inner[0] + 3.0), y)
+        upper_value = gradient_at(problem.upper, constants.full.upper, y, state.upper)
+        if not math.isfinite(upper_value):
+            return UPPER_NOT_FINITE
+        lower_value = gradient_at(problem.lower, constants.full.lower, y, state.lower)
+        if not math.isfinite(lower_value):
+            return LOWER_NOT_FINITE
+        if t[0] == 0:
+            open_bracket(problem.domain, state, constants, upper_value, lower_value)
+        elif look:
+            narrow_bracket(state, constants, upper_value, lower_value)
+            inner[0] = 0
+        copy(x, previous)
+        upper_room = upper_value - 0.5 * (state.bracket[0] + state.bracket[1])
+        descend_on_both(problem, state, constants, upper_room, constants.weight * (lower_value - state.anchor[0]))
+        inner[0] += 1
+        t[0] += 1
+    return DONE
+
+
+@dataclass(frozen=True)
+class FCBiO(Method):
+    """Bisection of the optimal upper value, with accelerated steps for both levels.
+
+    Parameters
+    ----------
+    tolerance : float
+        ε, the accuracy at both levels that is aimed at first, relative to what is known of f* at the beginning; when it is
+        reached, a quarter of it is aimed at.
+    inner_iterations : int
+        Accelerated steps for each value that is tried, at first.
+    initial : Method, optional
+        What finds the first point, which should minimise g as well as ``tolerance`` asks, if none is given to ``minimize``.
+
+    Examples
+    --------
+    >>> FCBiO(tolerance=1e-3).inner_iterations
+    50
+    """
+
+    tolerance: float = 1e-2
+    inner_iterations: int = 50
+    initial: Method | None = FISTA(level="lower")
+
+    name = "fc-bio"
+    citation = "Zhang, Chen, Xu, Zhang (2024)"
+    setting = "exact gradients"
+    needs = "projection, f convex"
+    rates = "t^-2; t^-2, up to log t"
+    loop = advance
+    projects = True
+    counts = ("inner_iterations",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tolerance", checks.real(self.tolerance, "tolerance", above=0.0))
+        super().__post_init__()
+
+    def constants(self, problem: Problem) -> Constants:
+        upper, lower = (smoothness(problem, level, self, "another method's name") for level in ("upper", "lower"))
+        return Constants(full(problem), upper / lower, upper, self.tolerance)
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (np.zeros(t.shape),)  # one entry for each step
+
+    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+        return State(
+            x=x.copy(),
+            previous=x.copy(),
+            y=x.copy(),
+            room=np.zeros_like(x),
+            upper=np.zeros_like(x),
+            lower=np.zeros_like(x),
+            best=x.copy(),
+            anchor=np.zeros(1),
+            bracket=np.zeros(4),
+            tolerance=np.zeros(1),
+            inner=np.array([0, self.inner_iterations]),
+            iteration=counter(),
+        )
+
+    def answer(self, state: State) -> np.ndarray:
+        return state.best
+
+    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
+        return full_cost(constants.full, t)

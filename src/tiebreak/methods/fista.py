@@ -1,0 +1,271 @@
+"""Accelerated projected gradient, on both levels together: FISTA, bi-FISTA and PB-APG.
+
+Beck and Teboulle, A fast iterative shrinkage-thresholding algorithm, SIAM Journal on Imaging Sciences 2009 (FISTA); Boţ,
+Chenchene, Csetnek and Hulett, Accelerating diagonal methods for bilevel optimization, 2025, and Merchav, Sabach and
+Teboulle, A fast algorithm for convex composite bi-level optimization, 2024 (bi-FISTA); Chen, Shi, Jiang and Wang,
+Penalty-based methods for simple bilevel optimization under Hölderian error bounds, NeurIPS 2024 (PB-APG).
+
+    y_t = x_t + θ_t (x_t − x_{t−1});   x_{t+1} = Π(y_t − γ_t (u_t ∇f(y_t) + w_t ∇g(y_t)))
+
+    FISTA:     one of u_t, w_t is 1 and the other 0
+    bi-FISTA:  w_t = 1, u_t = c (t + 1)^−δ, θ_t = t / (t + α)
+    PB-APG:    u_t = 1, w_t grows from stage to stage, and θ_t = k / (k + 3) starts anew with the k-th step of each stage
+
+In the papers: u_t is ``regularization(t)``, w_t is ``penalty(t)``, α is ``inertia``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.domains import project
+from tiebreak.engine import Kernel, kernel
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
+from tiebreak.methods.fw import OneLevel
+from tiebreak.methods.projecting import Full, descend, full, full_cost
+from tiebreak.objectives.base import accumulate
+from tiebreak.problem import Problem
+from tiebreak.schedules import ScheduleLike, constant, power, safe_step, stages
+from tiebreak.vectors import copy, extrapolate
+
+
+class State(NamedTuple):
+    """The state of an accelerated method."""
+
+    x: np.ndarray  # x_t
+    previous: np.ndarray  # x_{t−1}
+    y: np.ndarray  # y_t
+    room: np.ndarray  # x_{t+1} before its projection
+    since: np.ndarray  # k, the steps since the last restart, one number
+    penalty: np.ndarray  # the weight of g in the last step, one number
+    iteration: np.ndarray  # t, one number
+
+
+class Constants(NamedTuple):
+    """What the loop takes besides its schedules."""
+
+    full: Full  # all samples
+    inertia: float  # α
+
+
+def first_state(x: np.ndarray) -> State:
+    """Return the state at x_0 = x."""
+    return State(x.copy(), x.copy(), x.copy(), np.zeros_like(x), counter(), np.zeros(1), counter())
+
+
+@kernel
+def glide(state, inertia):
+    """Make y_t, with θ = k / (k + α), and let x_t become x_{t−1}."""
+    k = state.since[0]
+    extrapolate(state.x, state.previous, k / (k + inertia), state.y)
+    copy(state.x, state.previous)
+    state.since[0] = k + 1
+
+
+@kernel
+def advance(problem, state, constants, step, upper_weight, lower_weight, rng):
+    """Take one step for each entry of the schedules; the momentum starts anew when the weight of g grows."""
+    everything, (x, _, y, room, since, penalty, t) = constants.full, state
+    for k in range(step.size):
+        if lower_weight[k] > penalty[0]:
+            since[0] = 0
+            penalty[0] = lower_weight[k]
+        glide(state, constants.inertia)
+        upper_step, lower_step = step[k] * upper_weight[k], step[k] * lower_weight[k]
+        outcome = descend(problem, everything.upper, everything.lower, y, upper_step, lower_step, y, room, x)
+        if outcome != DONE:
+            return outcome
+        t[0] += 1
+    return DONE
+
+
+@kernel
+def advance_one(objective, batch, domain, state, inertia, step):
+    """Take one step for each entry of the schedule on one level; return whether all numbers stayed finite."""
+    for k in range(step.size):
+        glide(state, inertia)
+        copy(state.y, state.room)
+        value, _ = accumulate(objective, batch, state.y, -step[k], state.y, 0.0, state.room)
+        if not math.isfinite(value):
+            return False
+        project(domain, state.room, state.x)
+        state.iteration[0] += 1
+    return True
+
+
+@kernel
+def advance_upper(problem, state, constants, step, rng):
+    """Take steps on f."""
+    done = advance_one(problem.upper, constants.full.upper, problem.domain, state, constants.inertia, step)
+    return DONE if done else UPPER_NOT_FINITE
+
+
+@kernel
+def advance_lower(problem, state, constants, step, rng):
+    """Take steps on g."""
+    done = advance_one(problem.lower, constants.full.lower, problem.domain, state, constants.inertia, step)
+    return DONE if done else LOWER_NOT_FINITE
+
+
+@dataclass(frozen=True)
+class FISTA(OneLevel):
+    """Accelerated projected gradient on one level. On g it finds the first point of other methods.
+
+    Parameters
+    ----------
+    step : number or function of t, optional
+        The length of a gradient step; 1 / L if not given.
+    level : "upper" or "lower"
+        Which objective to minimise; the other one is ignored.
+
+    Examples
+    --------
+    >>> FISTA(step=0.1, level="lower").name
+    'fista'
+    """
+
+    step: ScheduleLike | None = None
+    level: str = "upper"
+
+    name = "fista"
+    citation = "Beck, Teboulle (2009)"
+    setting = "exact gradients, one level only"
+    needs = "projection, convexity"
+    rates = "t^-2, of the one level"
+    loops: ClassVar[dict[str, Kernel]] = {"upper": advance_upper, "lower": advance_lower}
+    projects = True
+    limits: ClassVar = {"step": np.inf}
+
+    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+        return {"step": lambda: constant(1.0 / smoothness(problem, self.level, self, "step=..."))}
+
+    def constants(self, problem: Problem) -> Constants:
+        return Constants(full(problem), 3.0)
+
+    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+        return first_state(x)
+
+    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
+        queries = np.full(t.shape, getattr(constants.full, self.level).size)
+        return self.cost_of(queries, queries)
+
+
+class Accelerated(Method):
+    """The common part of the accelerated methods for both levels."""
+
+    setting = "exact gradients"
+    needs = "projection, f convex"
+    loop = advance
+    projects = True
+    inertia: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "inertia", checks.real(self.inertia, "inertia", above=0.0))
+
+    def constants(self, problem: Problem) -> Constants:
+        return Constants(full(problem), self.inertia)
+
+    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+        return first_state(x)
+
+    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
+        return full_cost(constants.full, t)
+
+
+@dataclass(frozen=True)
+class BiFISTA(Accelerated):
+    """Accelerated projected gradient on g + u_t f with a weight u_t that vanishes.
+
+    Parameters
+    ----------
+    step : number or function of t, optional
+        γ_t, the length of a gradient step; 0.95 / (L_g + u_t L_f) if not given.
+    regularization : number or function of t, optional
+        u_t, the weight of f; (L_g / L_f) (t + 1)^−3/2 if not given. Theory asks for a power between 1 and 2.
+    inertia : float
+        α, which sets the momentum t / (t + α).
+
+    Examples
+    --------
+    >>> BiFISTA(step=0.1, regularization=lambda t: (t + 1) ** -1.5).inertia
+    4.0
+    """
+
+    step: ScheduleLike | None = None
+    regularization: ScheduleLike | None = None
+    inertia: float = 4.0
+
+    name = "bi-fista"
+    citation = "Boţ, Chenchene, Csetnek, Hulett (2025); Merchav, Sabach, Teboulle (2024)"
+    rates = "converges; t^-δ, 1 < δ < 2"
+    limits: ClassVar = {"step": np.inf, "regularization": np.inf}
+
+    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+        return {"regularization": lambda: power(self._ratio(problem), 1.5), "step": lambda: self._safe(problem)}
+
+    def _ratio(self, problem: Problem) -> float:
+        upper, lower = (smoothness(problem, level, self, "regularization=...") for level in ("upper", "lower"))
+        return lower / upper
+
+    def _safe(self, problem: Problem) -> safe_step:
+        upper, lower = (smoothness(problem, level, self, "step=...") for level in ("upper", "lower"))
+        weight = power(lower / upper, 1.5) if self.regularization is None else self.regularization
+        return safe_step(0.95, lower, constant(1.0), upper, weight)  # type: ignore[arg-type]
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        step, regularization = super().schedule_values(t)
+        return step, regularization, np.ones(t.shape)
+
+
+@dataclass(frozen=True)
+class PBAPG(Accelerated):
+    """Accelerated projected gradient on f + w_t g, warm-started through stages of growing penalty w_t.
+
+    Parameters
+    ----------
+    step : number or function of t, optional
+        γ_t, the length of a gradient step; 1 / (L_f + w_t L_g) if not given.
+    penalty : number or function of t, optional
+        w_t, the weight of g; the momentum starts anew whenever it grows. If not given, it begins with L_f / L_g and doubles
+        from stage to stage, as the lengths of the stages do.
+    inertia : float
+        α, which sets the momentum k / (k + α) at the k-th step of a stage.
+
+    Examples
+    --------
+    >>> from tiebreak.schedules import stages
+    >>> PBAPG(step=0.1, penalty=stages(1.0, 10.0, 100)).inertia
+    3.0
+    """
+
+    step: ScheduleLike | None = None
+    penalty: ScheduleLike | None = None
+    inertia: float = 3.0
+
+    name = "pb-apg"
+    citation = "Chen, Shi, Jiang, Wang (2024)"
+    rates = "t^-1; t^-1 (under a quadratic error bound of g)"
+    limits: ClassVar = {"step": np.inf, "penalty": np.inf}
+
+    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+        return {"penalty": lambda: self._stages(problem), "step": lambda: self._safe(problem)}
+
+    def _stages(self, problem: Problem) -> stages:
+        upper, lower = (smoothness(problem, level, self, "penalty=...") for level in ("upper", "lower"))
+        return stages(upper / lower, 2.0, 20)
+
+    def _safe(self, problem: Problem) -> safe_step:
+        upper, lower = (smoothness(problem, level, self, "step=...") for level in ("upper", "lower"))
+        penalty = self._stages(problem) if self.penalty is None else self.penalty
+        return safe_step(1.0, lower, penalty, upper, constant(1.0))  # type: ignore[arg-type]
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        step, penalty = super().schedule_values(t)
+        return step, np.ones(t.shape), penalty
