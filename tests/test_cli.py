@@ -40,11 +40,20 @@ def test_the_demo_says_at_once_what_it_cannot_draw(tmp_path):
 
 
 def test_all_methods_are_listed():
-    done = CliRunner().invoke(app, ["methods"])
+    done = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "400"})
     assert done.exit_code == 0
-    for name in tiebreak.METHODS:
-        assert f"{name}\n" in done.stdout
-    assert "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1" in done.stdout
+    head, _, *rows = done.stdout.splitlines()
+    assert head.split("  ")[0] == "name"
+    assert [row.split("  ")[0] for row in rows] == list(tiebreak.METHODS)
+    for row, cls in zip(rows, tiebreak.METHODS.values(), strict=True):
+        assert all(cell in row for cell in (cls.setting, cls.needs, cls.rates, cls.citation))
+
+
+def test_the_table_of_methods_fits_a_terminal():
+    done = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "100"})
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "Giang-Tran, Shafiee, Ho-Nguyen (2025)" not in done.stdout  # it is wrapped
 
 
 def test_the_module_is_the_command():

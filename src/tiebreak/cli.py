@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,13 +32,27 @@ def demo(
 
 @app.command()
 def methods() -> None:
-    """List the methods: what each is for, what it needs, how fast it converges in theory, where it is from."""
+    """List the methods: what each is for, what it needs, its rates at the upper and the lower level, where it is from."""
     from tiebreak.methods import METHODS
 
-    for cls in METHODS.values():
-        typer.echo(cls.name)
-        for heading in ("setting", "needs", "rates", "citation"):
-            typer.echo(f"  {heading:<10}{getattr(cls, heading)}")
+    head = ("name", "setting", "needs", "rates: upper; lower", "citation")
+    rows = [(cls.name, cls.setting, cls.needs, cls.rates, cls.citation) for cls in METHODS.values()]
+    typer.echo(_table(head, rows, shutil.get_terminal_size((160, 24)).columns))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return a table whose cells are wrapped, those of the widest column first, so that it fits a width."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 15:
+        widths[widths.index(max(widths))] -= 1
+    lines = []
+    for row in (head, ["─" * w for w in widths], *rows):
+        cells = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        lines += [
+            "  ".join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip()
+            for parts in itertools.zip_longest(*cells, fillvalue="")
+        ]
+    return "\n".join(lines)
 
 
 @app.callback(invoke_without_command=True)

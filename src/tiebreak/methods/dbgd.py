@@ -122,7 +122,7 @@ class DBGD(Method):
     citation = "Gong, Liu, Liu (2021)"
     setting = "exact gradients"
     needs = "projection, a lower bound of g*"
-    rates = "to a stationary point, t^-1/4; t^-1/4"
+    rates = "converges to a stationary point; converges"
     loop = advance_exact
     projects = True
     limits: ClassVar = {"step": np.inf}

@@ -93,8 +93,8 @@ class SBCGF(Method):
     name = "sbcgf"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 2"
     setting = "finite sum"
-    needs = "linear minimisation over Z and a half-space"
-    rates = "log t / t at both levels (f convex), t^-1/2 (f not convex)"
+    needs = "linear minimisation over a half-space"
+    rates = "t^-1; t^-1, up to log t (f convex), t^-1/2; t^-1/2 (f not convex)"
     loop = advance
     counts = ("upper_batch_size", "lower_batch_size", "upper_period", "lower_period")
     limits: ClassVar = {"step": 1.0, "slack": np.inf}

@@ -85,8 +85,8 @@ class SBCGI(Method):
     name = "sbcgi"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1"
     setting = "stream or finite sum"
-    needs = "linear minimisation over Z and a half-space"
-    rates = "t^-1/2 at both levels (f convex), t^-1/3 (f not convex)"
+    needs = "linear minimisation over a half-space"
+    rates = "t^-1/2; t^-1/2 (f convex), t^-1/3; t^-1/3 (f not convex)"
     loop = advance
     counts = ("batch_size",)
     limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
