@@ -7,9 +7,10 @@ in Cao et al. (2023).
     λ_t = max{(φ_t − ⟨∇f(x_t), ∇g(x_t)⟩) / ‖∇g(x_t)‖², 0},  0 where ∇g(x_t) = 0
     x_{t+1} = Π(x_t − γ_t (∇f(x_t) + λ_t ∇g(x_t)))
 
-In the paper: γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, ĝ ≤ g* is ``floor``. The stochastic version puts
-sampled gradients and values in place of exact ones; it has no theory, and its g stays above g* by an error that the noise
-leaves.
+In the paper Z is the whole space; where it binds at the solution, the projection undoes what λ_t is made for, and the
+method ends short of it. γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, ĝ ≤ g* is ``floor``. The stochastic version
+puts sampled gradients and values in place of exact ones; it has no theory, and its g stays above g* by an error that the
+noise leaves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.objectives.base import draw
 from tiebreak.problem import Problem
-from tiebreak.schedules import ScheduleLike, constant
+from tiebreak.schedules import ScheduleLike, constant, power
 from tiebreak.vectors import dot
 
 
@@ -101,7 +102,8 @@ class DBGD(Method):
     Parameters
     ----------
     step : number or function of t, optional
-        γ_t, the length of a gradient step; 1 / (L_f + L_g) if not given.
+        γ_t, the length of a gradient step; 1 / ((L_f + L_g) √(t + 1)) if not given. With a constant one an error at the
+        lower level that is proportional to its square remains.
     alpha, beta : float, optional
         How fast g is to fall: at the rate α (g − ĝ), but no faster than β ‖∇g‖².
     floor : float, optional
@@ -130,9 +132,9 @@ class DBGD(Method):
     def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
         return {"step": lambda: self._safe_step(problem), "floor": lambda: known_floor(problem, self)}
 
-    def _safe_step(self, problem: Problem) -> constant:
+    def _safe_step(self, problem: Problem) -> power:
         upper, lower = (smoothness(problem, level, self, "step=...") for level in ("upper", "lower"))
-        return constant(1.0 / (upper + lower))
+        return power(1.0 / (upper + lower), 0.5)
 
     def constants(self, problem: Problem) -> Constants:
         assert self.floor is not None

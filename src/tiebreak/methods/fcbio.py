@@ -9,8 +9,8 @@ Zhang, Chen, Xu and Zhang, Functionally constrained algorithm solves convex simp
 
 In the paper: ω = 1; here L_f / L_g, so that both terms are equally smooth (L = L_f) and the units of g do not matter. The
 bracket begins with f(x_0) and a bound from its linear model there; ε is ``tolerance`` times its width, and the accelerated
-steps for one τ are ``inner_iterations``. When the bracket is as small as ε, it begins anew with ε/4 and twice as many
-steps.
+steps for one τ are ``inner_iterations``. When the bracket is as small as ε, the answer is accepted, and ε/4 is aimed at with
+twice as many steps.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ class State(NamedTuple):
     room: np.ndarray  # x_{k+1} before its projection
     upper: np.ndarray  # ∇f(y)
     lower: np.ndarray  # ∇g(y)
-    best: np.ndarray  # the answer so far
+    trial: np.ndarray  # the last point that brought u down
+    best: np.ndarray  # the answer: trial when the bracket was last as small as ε
     anchor: np.ndarray  # g(x_0), one number
-    bracket: np.ndarray  # l, u, and what they began with
+    bracket: np.ndarray  # l, u and f(x_0)
     tolerance: np.ndarray  # ε, one number
+    rounds: np.ndarray  # how often u came down for this ε, and how many ε were reached
     inner: np.ndarray  # steps made for this τ, and how many are to be made
     iteration: np.ndarray  # t, one number
 
@@ -67,26 +69,42 @@ def open_bracket(domain, state, constants, upper_value, lower_value):
     state.anchor[0] = lower_value
     lmo(domain, state.upper, state.room)
     bound = upper_value + dot(state.upper, state.room) - dot(state.upper, state.x)
-    state.bracket[0] = state.bracket[2] = min(bound, upper_value)
-    state.bracket[1] = state.bracket[3] = upper_value
+    state.bracket[0] = min(bound, upper_value)
+    state.bracket[1] = state.bracket[2] = upper_value
     state.tolerance[0] = constants.tolerance * (state.bracket[1] - state.bracket[0])
 
 
 @kernel
 def narrow_bracket(state, constants, upper_value, lower_value):
-    """Decide about τ from the values at x, and whether to begin anew."""
-    bracket, inner = state.bracket, state.inner
-    middle = 0.5 * (bracket[0] + bracket[1])
+    """Decide about τ from the values at x; when the bracket is as small as ε, accept the answer and aim at a smaller ε.
+
+    A smaller ε allows less of g and so only larger values of f: l stays. Whether the new u is large enough is seen when
+    no τ of the bracket succeeds; then f(x_0) is taken, which is.
+    """
+    low, high, first = state.bracket[0], state.bracket[1], state.bracket[2]
+    tolerance, rounds = state.tolerance, state.rounds
+    middle = 0.5 * (low + high)
     excess = max(upper_value - middle, constants.weight * (lower_value - state.anchor[0]))
-    if excess <= 0.5 * state.tolerance[0]:
-        bracket[1] = middle
-        copy(state.x, state.best)
+    if excess <= 0.5 * tolerance[0]:
+        high = middle
+        rounds[0] += 1
+        copy(state.x, state.trial)
+        if rounds[1] == 0:
+            copy(state.x, state.best)
     else:
-        bracket[0] = middle
-    if bracket[1] - bracket[0] <= state.tolerance[0]:
-        bracket[0], bracket[1] = bracket[2], bracket[3]
-        state.tolerance[0] *= 0.25
-        inner[1] *= 2
+        low = middle
+    if high - low <= tolerance[0]:
+        if rounds[0] == 0 and first - low > tolerance[0]:
+            high = first
+        else:
+            if rounds[0] > 0:
+                copy(state.trial, state.best)
+            high = min(high + 4.0 * tolerance[0], first)
+            tolerance[0] *= 0.25
+            state.inner[1] *= 2
+            rounds[0] = 0
+            rounds[1] += 1
+    state.bracket[0], state.bracket[1] = low, high
 
 
 @kernel
@@ -182,12 +200,12 @@ class FCBiO(Method):
 
     Examples
     --------
-    >>> FCBiO(tolerance=1e-3).inner_iterations
-    50
+    >>> FCBiO(tolerance=1e-4).inner_iterations
+    20
     """
 
-    tolerance: float = 1e-2
-    inner_iterations: int = 50
+    tolerance: float = 1e-3
+    inner_iterations: int = 20
     initial: Method | None = FISTA(level="lower")
 
     name = "fc-bio"
@@ -218,10 +236,12 @@ class FCBiO(Method):
             room=np.zeros_like(x),
             upper=np.zeros_like(x),
             lower=np.zeros_like(x),
+            trial=x.copy(),
             best=x.copy(),
             anchor=np.zeros(1),
-            bracket=np.zeros(4),
+            bracket=np.zeros(3),
             tolerance=np.zeros(1),
+            rounds=np.zeros(2, dtype=np.int64),
             inner=np.array([0, self.inner_iterations]),
             iteration=counter(),
         )
