@@ -20,6 +20,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/cut.py
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/domains.py
+	$(BIN)/python benchmarks/methods.py
 
 clean:
 	rm -rf $(VENV)

@@ -49,14 +49,12 @@ def scale(factor, x):
         x[i] *= factor
 
 
-@kernel(reorder=True)
-def combine(p, x, q, y, out):
-    """Set out ← p x + q y and return ‖out‖₁, which is not finite if an entry is not."""
-    total = 0.0
+@kernel
+def copy_and_move(x, out, mean, step):
+    """Set out ← x and mean ← (1 − step) mean + step · x."""
     for i in range(x.size):
-        out[i] = p * x[i] + q * y[i]
-        total += abs(out[i])
-    return total
+        out[i] = x[i]
+        mean[i] += step * (x[i] - mean[i])
 
 
 @kernel

@@ -138,7 +138,7 @@ CONVERGE = {
     "pb-apg": (lambda case: PBAPG(), (5e-5, 1e-8), (0.02, 5e-5)),
     "bi-fista": (lambda case: BiFISTA(), (0.01, 1e-14), (5e-6, 1e-12)),
     "fc-bio": (lambda case: FCBiO(), (2e-3, 1e-5), (0.01, 1e-5)),
-    "switching-gradient": (lambda case: SwitchingGradient(), (0.02, 0.02), (0.05, 1e-3)),
+    "switching-gradient": (lambda case: SwitchingGradient(), (0.03, 1e-4), (0.1, 1e-5)),
     "big-sam": (lambda case: BiGSAM(), None, (1e-3, 1e-7)),
     "mng": (lambda case: MNG(), None, (1e-5, 1e-10)),
 }

@@ -49,8 +49,12 @@ def cut_step(domain, c, a, b, step, x, work):
 
 
 @generic
-def lmo_step(domain, c, step, x, work):
-    """Set x ← (1 − step) x + step · s for the minimiser s of :func:`lmo`; ``work`` is room for one point."""
+def lmo_step(domain, p, c, q, a, step, x, work):
+    """Set x ← (1 − step) x + step · s for a point s of Z that minimises ⟨p c + q a, s⟩.
+
+    ``work``, of two rows, is room for two points. The default makes the sum and s in full; a set whose atoms are sparse can
+    do with less.
+    """
 
 
 @generic

@@ -135,9 +135,10 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
 
 
 @lmo_step.register(Domain)
-def _(domain, c, step, x, work):
-    lmo(domain, c, work)
-    move(x, work, step)
+def _(domain, p, c, q, a, step, x, work):
+    combine(p, c, q, a, work[0])
+    lmo(domain, work[0], work[1])
+    move(x, work[1], step)
 
 
 @cut_step.register(Domain)

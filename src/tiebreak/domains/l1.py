@@ -61,10 +61,10 @@ def _(domain, c, out):
 
 
 @lmo_step.register(L1Ball)
-def _(domain, c, step, x, work):
-    i = abs_argmax(c)
+def _(domain, p, c, q, a, step, x, work):
+    i = abs_argmax_of_sum(p, c, q, a)
     scale(1.0 - step, x)
-    x[i] -= step * math.copysign(domain.radius, c[i])
+    x[i] -= step * math.copysign(domain.radius, p * c[i] + q * a[i])
 
 
 @cut_lmo.register(L1Ball)

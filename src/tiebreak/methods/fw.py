@@ -19,13 +19,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains import lmo
+from tiebreak.domains import lmo_step
 from tiebreak.engine import Kernel, kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power
-from tiebreak.vectors import abs_argmax, copy, move
+from tiebreak.vectors import copy
 
 
 class State(NamedTuple):
@@ -33,7 +33,7 @@ class State(NamedTuple):
 
     x: np.ndarray  # x_t
     previous: np.ndarray  # x_{t−1}
-    target: np.ndarray  # s_t
+    room: np.ndarray  # for s_t
     estimate: Estimate  # ∇F̂_t
     iteration: np.ndarray  # t, one number
 
@@ -50,13 +50,12 @@ class SpiderConstants(NamedTuple):
 
 @kernel
 def frank_wolfe(domain, state, step):
-    """Make x_{t+1} from the estimate at x_t; return whether all numbers are finite."""
-    gradient = state.estimate.direction
-    if not (math.isfinite(state.estimate.value[0]) and math.isfinite(gradient[abs_argmax(gradient)])):
+    """Make x_{t+1} from the estimate at x_t; return whether the estimate is finite."""
+    if not math.isfinite(state.estimate.value[0]):
         return False
-    lmo(domain, gradient, state.target)
     copy(state.x, state.previous)
-    move(state.x, state.target, step)
+    gradient = state.estimate.direction
+    lmo_step(domain, 1.0, gradient, 0.0, gradient, step, state.x, state.room)
     state.iteration[0] += 1
     return True
 
@@ -183,7 +182,7 @@ class StormFW(OneLevel):
 
     def start(self, problem: Problem, constants: StormConstants, x: np.ndarray) -> State:
         assert self.batch_size is not None
-        return State(x.copy(), x.copy(), np.zeros_like(x), no_estimate(x.size, self.batch_size), counter())
+        return State(x.copy(), x.copy(), np.zeros((2, x.size)), no_estimate(x.size, self.batch_size), counter())
 
     def cost(self, problem: Problem, constants: StormConstants, t: np.ndarray) -> Cost:
         assert self.batch_size is not None
@@ -238,7 +237,7 @@ class SpiderFW(OneLevel):
 
     def start(self, problem: Problem, constants: SpiderConstants, x: np.ndarray) -> State:
         estimate = no_estimate(x.size, constants.sampling.batch_size)
-        return State(x.copy(), x.copy(), np.zeros_like(x), estimate, counter())
+        return State(x.copy(), x.copy(), np.zeros((2, x.size)), estimate, counter())
 
     def cost(self, problem: Problem, constants: SpiderConstants, t: np.ndarray) -> Cost:
         return self.cost_of(*spider_cost(t, constants.sampling))

@@ -26,8 +26,8 @@ from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter
 from tiebreak.problem import Problem
-from tiebreak.schedules import ScheduleLike, power
-from tiebreak.vectors import combine, copy, move
+from tiebreak.schedules import ScheduleLike, evaluate, power
+from tiebreak.vectors import copy, copy_and_move
 
 
 class State(NamedTuple):
@@ -35,11 +35,10 @@ class State(NamedTuple):
 
     x: np.ndarray  # x_t
     previous: np.ndarray  # x_{t−1}
-    direction: np.ndarray  # σ_t ∇f̂_t + ∇ĝ_t
-    room: np.ndarray  # for v_t
+    room: np.ndarray  # for σ_t ∇f̂_t + ∇ĝ_t and v_t
     upper: Estimate  # ∇f̂_t
     lower: Estimate  # ∇ĝ_t
-    mean: np.ndarray  # Σ u_i x_i / Σ u_i
+    mean: np.ndarray  # Σ u_i x_i / Σ u_i, over i < t
     weight: np.ndarray  # Σ u_i, one number
     iteration: np.ndarray  # t, one number
 
@@ -50,14 +49,15 @@ def regularised_step(domain, state, step, regularization, weight):
     x, upper, lower = state.x, state.upper, state.lower
     if not math.isfinite(upper.value[0]):
         return UPPER_NOT_FINITE
-    p, q = regularization * upper.factor[0], lower.factor[0]
-    if not math.isfinite(combine(p, upper.direction, q, lower.direction, state.direction)):
+    if not math.isfinite(lower.value[0]):
         return LOWER_NOT_FINITE
-    copy(x, state.previous)
-    lmo_step(domain, state.direction, step, x, state.room)
     if weight > 0.0:
         state.weight[0] += weight
-        move(state.mean, x, weight / state.weight[0])
+        copy_and_move(x, state.previous, state.mean, weight / state.weight[0])
+    else:
+        copy(x, state.previous)
+    p, q = regularization * upper.factor[0], lower.factor[0]
+    lmo_step(domain, p, upper.direction, q, lower.direction, step, x, state.room)
     state.iteration[0] += 1
     return DONE
 
@@ -117,27 +117,31 @@ class Regularised(Method):
         values = super().schedule_values(t)
         if not self.average:
             return (*values, np.zeros(t.shape))
-        fall = self._regularization(t) - self._regularization(t + 1)
-        if (fall < 0.0).any():
-            k = t[int(np.argmin(fall))]
-            raise ValueError(f"`regularization` must not grow, for the weights of the mean, and does at iteration {k + 1}")
-        return (*values, (t + 2.0) * (t + 1.0) * fall)
+        return (*values, self.weights(t))
+
+    def weights(self, t: np.ndarray) -> np.ndarray:
+        """Return u_t, the weights of the points in the mean."""
+        before, now = self._regularization(np.maximum(t - 1, 0)), self._regularization(t)
+        if (now > before).any():
+            k = t[int(np.argmax(now - before))]
+            raise ValueError(f"`regularization` must not grow, for the weights of the mean, and does at iteration {k}")
+        return (t + 1.0) * t * (before - now)
 
     def _regularization(self, t: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(self.regularization(t), t.shape)
+        return evaluate(self.regularization, t, "regularization")
 
     def answer(self, state: State) -> np.ndarray:
-        total = float(state.weight[0])
-        if total == 0.0:
+        if not self.average:
             return state.x
-        t = int(state.iteration[0])
-        last = (t + 1.0) * t * float(self._regularization(np.array([t]))[0])
-        return state.mean + last / (last + total) * (state.x - state.mean)
+        t = state.iteration
+        last = float(((t + 1.0) * t * self._regularization(t) + self.weights(t))[0])
+        total = last + float(state.weight[0])
+        return state.x if total == 0.0 else state.mean + last / total * (state.x - state.mean)
 
     def first_state(self, x: np.ndarray, upper_batch: int, lower_batch: int) -> State:
         """Return the state at x_0 = x."""
         estimates = no_estimate(x.size, upper_batch), no_estimate(x.size, lower_batch)
-        return State(x.copy(), x.copy(), np.zeros_like(x), np.zeros_like(x), *estimates, x.copy(), np.zeros(1), counter())
+        return State(x.copy(), x.copy(), np.zeros((2, x.size)), *estimates, x.copy(), np.zeros(1), counter())
 
 
 @dataclass(frozen=True)

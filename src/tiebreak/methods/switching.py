@@ -76,9 +76,9 @@ class SwitchingGradient(Method):
     Parameters
     ----------
     step : number or function of t, optional
-        γ_t, the length of a step; a tenth of the diameter of Z over √(t + 1) if not given.
+        γ_t, the length of a step; a hundredth of the diameter of Z over √(t + 1) if not given.
     slack : number or function of t, optional
-        K_t, by how much g may exceed g(x_0); 2 L_g γ_t² if not given, which a few steps on g can make good.
+        K_t, by how much g may exceed g(x_0); ½ L_g γ_t² if not given, as much as one step can add to the least g.
     average : bool
         Whether the answer is the weighted mean of the points with a step on f, for which the rates hold, or the last point.
     initial : Method, optional
@@ -105,10 +105,10 @@ class SwitchingGradient(Method):
     limits: ClassVar = {"step": np.inf, "slack": np.inf}
 
     def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
-        step = power(0.1 * problem.domain.diameter, 0.5) if self.step is None else self.step
+        step = power(0.01 * problem.domain.diameter, 0.5) if self.step is None else self.step
         return {
             "step": lambda: step,
-            "slack": lambda: squared(2.0 * smoothness(problem, "lower", self, "slack=..."), step),  # type: ignore[arg-type]
+            "slack": lambda: squared(0.5 * smoothness(problem, "lower", self, "slack=..."), step),  # type: ignore[arg-type]
         }
 
     def constants(self, problem: Problem) -> Full:
