@@ -31,7 +31,17 @@ from tiebreak.domains import (
 )
 from tiebreak.methods import METHODS, SBCGF, SBCGI, Method, SpiderFW
 from tiebreak.minimize import Snapshot, minimize
-from tiebreak.objectives import FiniteSum, Huber, LeastSquares, Logistic, NonFiniteError, Objective, OracleError, SquaredNorm
+from tiebreak.objectives import (
+    Covariance,
+    FiniteSum,
+    Huber,
+    LeastSquares,
+    Logistic,
+    NonFiniteError,
+    Objective,
+    OracleError,
+    SquaredNorm,
+)
 from tiebreak.problem import Problem
 from tiebreak.result import Counts, History, Record, Result, Status
 from tiebreak.schedules import constant, power
@@ -49,6 +59,7 @@ __all__ = [
     "CheckpointError",
     "Columns",
     "Counts",
+    "Covariance",
     "Cut",
     "CutStatus",
     "Domain",

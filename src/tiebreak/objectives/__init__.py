@@ -2,10 +2,12 @@
 
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.callables import FiniteSum, NonFiniteError, OracleError
+from tiebreak.objectives.fairness import Covariance
 from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
 
 __all__ = [
+    "Covariance",
     "FiniteSum",
     "Huber",
     "LeastSquares",
