@@ -32,6 +32,7 @@ from tiebreak.domains import (
 from tiebreak.methods import METHODS, SBCGF, SBCGI, Method, SpiderFW
 from tiebreak.minimize import Snapshot, minimize
 from tiebreak.objectives import (
+    ConeDistance,
     Covariance,
     FiniteSum,
     Huber,
@@ -58,6 +59,7 @@ __all__ = [
     "Certificate",
     "CheckpointError",
     "Columns",
+    "ConeDistance",
     "Counts",
     "Covariance",
     "Cut",

@@ -2,11 +2,13 @@
 
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.callables import FiniteSum, NonFiniteError, OracleError
+from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.fairness import Covariance
 from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
 
 __all__ = [
+    "ConeDistance",
     "Covariance",
     "FiniteSum",
     "Huber",
@@ -22,4 +24,5 @@ __all__ = [
     "draw",
     "linear_model",
     "loss",
+    "project_cone",
 ]
