@@ -53,9 +53,13 @@ class Objective(Value):
     lipschitz: float = math.nan
     convex: bool | None = None
 
+    def check_dimension(self, dimension: int, name: str) -> None:
+        """Raise a ValueError if an objective of no fixed dimension cannot do with this one; ``name`` is who has it."""
+
     def value_and_gradient(self, x: Any, indices: Any = None) -> tuple[float, np.ndarray]:
         """Return the value and the gradient at x of the mean over all samples, or over those at ``indices``."""
         x = checks.vector(x, "x", self.dimension)
+        self.check_dimension(x.size, "x")
         batch = everything(self) if indices is None else _indices(indices, self.n_samples)
         gradient = np.zeros_like(x)
         value, _ = accumulate(self, batch, x, 1.0, x, 0.0, gradient)
