@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from tiebreak import Dictionary, JointDictionary
+from tiebreak import SBCGF, SBCGI, Columns, Dictionary, JointDictionary, L1Ball, L2Ball, Problem, Product, minimize
 
 M, N, P = 4, 6, 3
 
@@ -100,6 +100,24 @@ def test_the_data_are_copied_so_that_later_changes_do_no_harm():
     before = objective.value(np.ones(M * P))
     X[:] = 0.0
     assert objective.value(np.ones(M * P)) == before
+
+
+@pytest.mark.parametrize(
+    "method", [SBCGI(step=0.02, slack=1e-3, batch_size=2), SBCGF(step=0.02, slack=1e-3)], ids=lambda method: method.name
+)
+def test_a_new_dictionary_is_learnt_compiled(method):
+    (old, codes), (new, _) = data(0), data(1)
+    domain = Product(D=Columns(L2Ball(1.0), (M, P)), X=Columns(L1Ball(3.0), (P, N)))
+    problem = Problem(JointDictionary(new), Dictionary(old, codes), domain)
+    assert problem.compiled
+    x0 = domain.random_point(np.random.default_rng(0))
+    result = minimize(problem, method, max_queries=2000, x0=x0)
+    assert domain.contains(result.x)
+    assert result.upper < 0.8 * problem.upper.value(x0)
+    assert result.lower < problem.lower.value(x0) + 0.01
+    D, X = result.parts["D"], result.parts["X"]
+    assert result.upper == pytest.approx(error(new, D, X), rel=1e-12)
+    assert result.lower == pytest.approx(error(old, D, codes), rel=1e-12)
 
 
 A = np.ones((2, 3))

@@ -2,6 +2,7 @@
 
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.callables import FiniteSum, NonFiniteError, OracleError
+from tiebreak.objectives.combined import Part, Placed, Scaled, Sum, as_objective
 from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.dictionary import Dictionary, JointDictionary
 from tiebreak.objectives.fairness import Covariance
@@ -21,8 +22,13 @@ __all__ = [
     "NonFiniteError",
     "Objective",
     "OracleError",
+    "Part",
+    "Placed",
+    "Scaled",
     "SquaredNorm",
+    "Sum",
     "accumulate",
+    "as_objective",
     "curvature",
     "draw",
     "linear_model",

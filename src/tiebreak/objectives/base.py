@@ -20,6 +20,7 @@ def draw(objective, rng, batch):
     """Draw samples, with replacement, and return them as a batch that :func:`accumulate` takes.
 
     A finite sum fills ``batch``, an array of indices, and returns it; other sources may return anything of as many samples.
+    Within a :class:`Sum` it must be an array of integers ≥ 0, whatever they mean.
     """
 
 
@@ -33,6 +34,8 @@ def accumulate(objective, batch, x, w, y, v, out):
 
 class Objective(Value):
     """The common part of all objectives: what users ask them from Python.
+
+    Objectives can be added and multiplied by numbers: ``f + 0.1 * g`` is an objective.
 
     Attributes
     ----------
@@ -52,6 +55,28 @@ class Objective(Value):
     n_samples: int
     lipschitz: float = math.nan
     convex: bool | None = None
+
+    # Not a tuple for operators: 2 * f is a multiple, not a repetition, and NumPy's numbers leave it to us.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Any:
+        from tiebreak.objectives.combined import Sum  # made of objectives, so that it cannot be imported above
+
+        if not isinstance(other, Objective):
+            raise TypeError(f"only an objective can be added to an objective, got {checks.shown(other)}")
+        return Sum(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self if type(other) is int and other == 0 else self + other  # Python's `sum` starts with 0
+
+    def __mul__(self, factor: Any) -> Any:
+        from tiebreak.objectives.combined import Scaled
+
+        if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, (int, float, np.integer, np.floating)):
+            raise TypeError(f"an objective can be multiplied by a real number, got {checks.shown(factor)}")
+        return Scaled(factor, self)
+
+    __rmul__ = __mul__
 
     def check_dimension(self, dimension: int, name: str) -> None:
         """Raise a ValueError if an objective of no fixed dimension cannot do with this one; ``name`` is who has it."""
