@@ -55,7 +55,23 @@ from tiebreak.methods import (
     SwitchingGradient,
 )
 from tiebreak.minimize import Snapshot, minimize
-from tiebreak.objectives import FiniteSum, Huber, LeastSquares, Logistic, NonFiniteError, Objective, OracleError, SquaredNorm
+from tiebreak.objectives import (
+    ConeDistance,
+    Covariance,
+    Dictionary,
+    FiniteSum,
+    Huber,
+    JointDictionary,
+    LeastSquares,
+    Logistic,
+    NonFiniteError,
+    Objective,
+    OracleError,
+    Part,
+    Scaled,
+    SquaredNorm,
+    Sum,
+)
 from tiebreak.problem import Problem
 from tiebreak.result import Counts, History, Record, Result, Status
 from tiebreak.schedules import constant, power
@@ -86,10 +102,13 @@ __all__ = [
     "Certificate",
     "CheckpointError",
     "Columns",
+    "ConeDistance",
     "Counts",
+    "Covariance",
     "Cut",
     "CutStatus",
     "DBGDSto",
+    "Dictionary",
     "Domain",
     "FCBiO",
     "FiniteSum",
@@ -97,6 +116,7 @@ __all__ = [
     "History",
     "Huber",
     "Hull",
+    "JointDictionary",
     "KSparse",
     "L1Ball",
     "L2Ball",
@@ -108,11 +128,13 @@ __all__ = [
     "NuclearBall",
     "Objective",
     "OracleError",
+    "Part",
     "Polytope",
     "Problem",
     "Product",
     "Record",
     "Result",
+    "Scaled",
     "Simplex",
     "Snapshot",
     "Spectrahedron",
@@ -120,6 +142,7 @@ __all__ = [
     "SquaredNorm",
     "Status",
     "StormFW",
+    "Sum",
     "SwitchingGradient",
     "UnitSimplex",
     "WeightedL1Ball",

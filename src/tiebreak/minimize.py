@@ -21,7 +21,7 @@ from tiebreak.domains import project
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
-from tiebreak.objectives import FiniteSum, NonFiniteError, OracleError
+from tiebreak.objectives import FiniteSum, NonFiniteError, OracleError, holds
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
 from tiebreak.result import Counts, History, Record, Result, Status
@@ -439,7 +439,7 @@ class _Run:
     def _blame(self, error: Exception) -> str:
         """Return an error's text, with the level whose objective it came from and the iteration."""
         objective = getattr(error, "objective", None)
-        level = "upper: " if objective is self.problem.upper else "lower: " if objective is self.problem.lower else ""
+        level = next((f"{name}: " for name in ("upper", "lower") if holds(getattr(self.problem, name), objective)), "")
         text = str(error) if isinstance(error, OracleError) else f"{type(error).__name__}: {error}"
         return f"{level}{text} (after iteration {self.state.iteration[0]} of {self.current.name})"
 

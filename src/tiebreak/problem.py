@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tiebreak.domains import Domain, lmo
+from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
-from tiebreak.objectives import Objective, accumulate
+from tiebreak.objectives import Part, Placed, Scaled, Sum, as_objective
 
 
 class _Problem(NamedTuple):
@@ -17,6 +18,9 @@ class _Problem(NamedTuple):
 
 class Problem(_Problem):
     """Among the minimisers of ``lower`` over ``domain``, find the one that is best for ``upper``.
+
+    Over a :class:`Product`, an objective may depend on some parts only: on the first ones, if it has as many variables as
+    they have together, or on the one that it names, ``Part(objective, "w")``.
 
     Parameters
     ----------
@@ -40,19 +44,20 @@ class Problem(_Problem):
 
     def __new__(cls, upper: Any, lower: Any, domain: Any) -> Problem:
         for name, objective in (("upper", upper), ("lower", lower)):
-            if not isinstance(objective, Objective) or not accumulate.supports(objective):
-                raise ValueError(f"`{name}` must be an objective such as LeastSquares(A, b), got {type(objective).__name__}")
+            as_objective(objective, name)
         if lower.convex is False:
             raise ValueError("`lower` must be convex, and it says that it is not: its minimisers cannot be found then")
         if not isinstance(domain, Domain) or not lmo.supports(domain):
             raise ValueError(f"`domain` must be a set such as L1Ball(radius), got {type(domain).__name__}")
-        self = super().__new__(cls, upper, lower, domain)
+        self = super().__new__(cls, _placed(upper, "upper", domain), _placed(lower, "lower", domain), domain)
         known = {name: part.dimension for name, part in self._asdict().items() if part.dimension is not None}
         if not known:
             raise ValueError("the dimension is unknown: `upper`, `lower` or `domain` must fix it")
         if len(set(known.values())) > 1:
             found = ", ".join(f"`{name}` has {dimension}" for name, dimension in known.items())
             raise ValueError(f"the number of variables must agree, but {found}")
+        self.upper.check_dimension(self.dimension, "upper")
+        self.lower.check_dimension(self.dimension, "lower")
         return self
 
     @property
@@ -64,3 +69,36 @@ class Problem(_Problem):
     def compiled(self) -> bool:
         """Whether whole loops run compiled: no part holds a Python callable."""
         return compilable(self)
+
+
+def _placed(objective: Any, level: str, domain: Any) -> Any:
+    """Return an objective as one of all variables of the domain, if it is one of some of its parts."""
+    if isinstance(objective, Sum):
+        return Sum(*(_placed(term, level, domain) for term in objective.terms))
+    if isinstance(objective, Scaled):
+        return Scaled(objective.factor, _placed(objective.objective, level, domain))
+    if isinstance(objective, Part):
+        return _on_part(objective, level, domain)
+    size = objective.dimension
+    stops = [where.stop for _, _, where in domain.named_parts()] if isinstance(domain, Product) else []
+    return Placed(objective, 0, size, domain.dimension) if size in stops[:-1] else objective
+
+
+def _on_part(part: Part, level: str, domain: Any) -> Placed:
+    places = dict(_places(domain)) if isinstance(domain, Product) else {}
+    if part.name not in places:
+        names = ", ".join(places) if places else f"none, as {type(domain).__name__} is no Product"
+        raise ValueError(f"`{level}` depends on the part {part.name!r}, but the parts of `domain` are {names}")
+    low, high = places[part.name]
+    if part.objective.dimension not in (None, high - low):
+        found = f"but the part {part.name!r} has {high - low}, `{level}` has {part.objective.dimension} there"
+        raise ValueError(f"the number of variables must agree, {found}")
+    return Placed(part.objective, low, high, domain.dimension)
+
+
+def _places(domain: Product, start: int = 0, prefix: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the names of all parts, with those of parts of parts, and from where to where they go."""
+    for name, part, where in domain.named_parts():
+        yield prefix + name, (start + where.start, start + where.stop)
+        if isinstance(part, Product):
+            yield from _places(part, start + where.start, f"{prefix}{name}.")

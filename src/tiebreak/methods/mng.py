@@ -28,7 +28,7 @@ from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant
-from tiebreak.vectors import copy, dot
+from tiebreak.vectors import dot
 
 PARALLEL = 1e-14  # of the angle at which two half-spaces count as one
 
@@ -50,14 +50,15 @@ class Constants(NamedTuple):
     """What MNG's loop takes besides its schedule."""
 
     full: Full  # all samples
-    inverse: np.ndarray  # H⁻¹; no entries: the identity
+    inverse: np.ndarray  # H⁻¹; one entry: that multiple of the identity
 
 
 @kernel
 def apply(inverse, vector, out):
     """Set out ← H⁻¹ vector."""
-    if inverse.size == 0:
-        copy(vector, out)
+    if inverse.size == 1:
+        for i in range(vector.size):
+            out[i] = inverse[0, 0] * vector[i]
     else:
         for i in range(vector.size):
             out[i] = dot(inverse[i], vector)
@@ -139,8 +140,7 @@ class MNG(Method):
         return {"step": lambda: constant(1.0 / smoothness(problem, "lower", self, "step=..."))}
 
     def constants(self, problem: Problem) -> Constants:
-        hessian = problem.upper.hessian()
-        return Constants(full(problem), np.linalg.inv(hessian) if hessian.size else hessian)
+        return Constants(full(problem), np.linalg.inv(np.atleast_2d(problem.upper.hessian())))
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         step = np.empty_like(x)

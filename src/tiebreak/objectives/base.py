@@ -20,6 +20,7 @@ def draw(objective, rng, batch):
     """Draw samples, with replacement, and return them as a batch that :func:`accumulate` takes.
 
     A finite sum fills ``batch``, an array of indices, and returns it; other sources may return anything of as many samples.
+    Within a :class:`Sum` it must be an array of integers ≥ 0, whatever they mean.
     """
 
 
@@ -33,6 +34,8 @@ def accumulate(objective, batch, x, w, y, v, out):
 
 class Objective(Value):
     """The common part of all objectives: what users ask them from Python.
+
+    Objectives can be added and multiplied by numbers: ``f + 0.1 * g`` is an objective.
 
     Attributes
     ----------
@@ -59,16 +62,42 @@ class Objective(Value):
     strong_convexity: float = 0.0
     floor: float = -math.inf
 
-    def hessian(self) -> np.ndarray | None:
+    def hessian(self) -> np.ndarray | float | None:
         """Return the second derivatives of a quadratic objective, (d, d), or None if it is none.
 
-        An array of no entries stands for the identity.
+        A number stands for that multiple of the identity.
         """
         return None
+
+    # Not a tuple for operators: 2 * f is a multiple, not a repetition, and NumPy's numbers leave it to us.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Any:
+        from tiebreak.objectives.combined import Sum  # made of objectives, so that it cannot be imported above
+
+        if not isinstance(other, Objective):
+            raise TypeError(f"only an objective can be added to an objective, got {checks.shown(other)}")
+        return Sum(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self if type(other) is int and other == 0 else self + other  # Python's `sum` starts with 0
+
+    def __mul__(self, factor: Any) -> Any:
+        from tiebreak.objectives.combined import Scaled
+
+        if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, (int, float, np.integer, np.floating)):
+            raise TypeError(f"an objective can be multiplied by a real number, got {checks.shown(factor)}")
+        return Scaled(factor, self)
+
+    __rmul__ = __mul__
+
+    def check_dimension(self, dimension: int, name: str) -> None:
+        """Raise a ValueError if an objective of no fixed dimension cannot do with this one; ``name`` is who has it."""
 
     def value_and_gradient(self, x: Any, indices: Any = None) -> tuple[float, np.ndarray]:
         """Return the value and the gradient at x of the mean over all samples, or over those at ``indices``."""
         x = checks.vector(x, "x", self.dimension)
+        self.check_dimension(x.size, "x")
         batch = everything(self) if indices is None else _indices(indices, self.n_samples)
         gradient = np.zeros_like(x)
         value, _ = accumulate(self, batch, x, 1.0, x, 0.0, gradient)

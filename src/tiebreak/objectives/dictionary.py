@@ -1,0 +1,254 @@
+"""Dictionary learning: data points a_i as combinations D x_i of few columns ("atoms") of a matrix D.
+
+Data and codes come as in the papers, one data point a column. They are stored one data point a row, and D column by column,
+so that every inner loop runs along contiguous numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.engine import kernel
+from tiebreak.objectives.base import Objective, accumulate, draw
+
+
+class _Dictionary(NamedTuple):
+    points: np.ndarray  # (n, m): row i is a_i
+    codes: np.ndarray  # (n, p): row i is x̂_i
+    weight: float  # 1 for the mean, n for the sum
+
+
+class Dictionary(Objective, _Dictionary):
+    """The mean reconstruction error 1/(2n) Σ_i ‖a_i − D x̂_i‖² of a dictionary D, for codes x̂_i that are given.
+
+    The variable is D (m × p), stored column by column in one vector, as :class:`Columns` stores it.
+
+    Parameters
+    ----------
+    A : array, (m, n)
+        The data, one point a column.
+    codes : array, (p, n)
+        The codes, one a column. Zeros cost nothing.
+    sums : bool
+        Whether to take the sum ½ Σ_i ‖a_i − D x̂_i‖² in place of the mean: step sizes and slacks of papers that use sums then
+        have their meaning.
+
+    Examples
+    --------
+    Two atoms in the plane; the second data point is twice the second atom:
+
+    >>> g = Dictionary([[1.0, 0.0], [0.0, 2.0]], codes=[[1.0, 0.0], [0.0, 2.0]])
+    >>> g.value([1.0, 0.0, 0.0, 1.0])
+    0.0
+    >>> g.value([0.0, 0.0, 0.0, 0.0])
+    1.25
+    """
+
+    __slots__ = ()
+    convex = True
+    floor = 0.0
+
+    def __new__(cls, A: Any, codes: Any, sums: bool = False) -> Dictionary:
+        points, rows = columns_as_rows(A, "A"), columns_as_rows(codes, "codes")
+        if rows.shape[0] != points.shape[0]:
+            raise ValueError(f"`codes` must have one column for each of the {points.shape[0]} of `A`, got {rows.shape[0]}")
+        return super().__new__(cls, points, rows, weight_of(sums, points.shape[0]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns of D."""
+        return self.points.shape[1], self.codes.shape[1]
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        return self.points.shape[0]
+
+    @property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """λ_max(X̂ X̂ᵀ) / n, times n for sums."""
+        return float(np.linalg.norm(self.codes, 2) ** 2) * self.weight / self.n_samples
+
+    def __repr__(self) -> str:
+        return f"Dictionary({self.shape[0]} × {self.shape[1]}, {self.n_samples} points)"
+
+
+class _JointDictionary(NamedTuple):
+    points: np.ndarray  # (n, m): row i is a_i
+    weight: float  # 1 for the mean, n for the sum
+
+
+class JointDictionary(Objective, _JointDictionary):
+    """The mean reconstruction error 1/(2n) Σ_i ‖a_i − D x_i‖² of a dictionary D and codes x_i; not convex in both.
+
+    The variable is D (m × p), then X (p × n), each column by column in one vector, as :class:`Product` of two
+    :class:`Columns` stores them. The number p of atoms follows from the length p (m + n) of that vector. Sample i depends on
+    D and on its own column of X only.
+
+    Parameters
+    ----------
+    A : array, (m, n)
+        The data, one point a column.
+    sums : bool
+        Whether to take the sum over the points in place of the mean.
+
+    Examples
+    --------
+    >>> f = JointDictionary([[1.0, 2.0, 3.0]])  # three numbers, as multiples of each of two atoms
+    >>> f.value([1.0, 0.0] + [1.0, 0.0] + [2.0, 0.0] + [3.0, 0.0])
+    0.0
+    """
+
+    __slots__ = ()
+    convex = False
+    floor = 0.0
+    dimension = None
+
+    def __new__(cls, A: Any, sums: bool = False) -> JointDictionary:
+        points = columns_as_rows(A, "A")
+        return super().__new__(cls, points, weight_of(sums, points.shape[0]))
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        return self.points.shape[0]
+
+    def check_dimension(self, dimension: int, name: str) -> None:
+        n, m = self.points.shape
+        if dimension % (m + n):
+            raise ValueError(
+                f"`{name}` must have p · {m + n} variables for p atoms, {m} for each column of D and {n} for each row of X, "
+                f"as for data of shape ({m}, {n}), got {dimension}"
+            )
+
+    def __repr__(self) -> str:
+        n, m = self.points.shape
+        return f"JointDictionary({m} rows, {n} points)"
+
+
+def columns_as_rows(value: Any, name: str) -> np.ndarray:
+    """Return the columns of a matrix as the rows of a contiguous float64 array."""
+    array = checks.numbers(value, name)
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(
+            f"`{name}` must be a non-empty matrix, one data point a column, got an array of shape {array.shape}"
+        )
+    rows = np.array(array.T, dtype=np.float64, order="C")
+    checks.finite(rows.T, name)
+    return rows
+
+
+def weight_of(sums: Any, n: int) -> float:
+    """Return by what the mean is multiplied."""
+    if not isinstance(sums, (bool, np.bool_)):
+        raise ValueError(f"`sums` must be True or False, got {checks.shown(sums)}")
+    return float(n) if sums else 1.0
+
+
+# Atoms are seen as the rows of a p × m matrix, which is how they lie in the vector.
+
+
+@kernel(reorder=True)
+def residual(atoms, code, point, out):
+    """Set out ← Σ_j code_j d_j − point and return half its squared norm."""
+    for k in range(point.size):
+        out[k] = -point[k]
+    for j in range(code.size):
+        if code[j] != 0.0:
+            for k in range(point.size):
+                out[k] += code[j] * atoms[j, k]
+    total = 0.0
+    for k in range(point.size):
+        total += out[k] * out[k]
+    return 0.5 * total
+
+
+@kernel(reorder=True)
+def add_atoms(weight, code, direction, out):
+    """Add weight · code_j · direction to atom j of ``out``, for all j."""
+    for j in range(code.size):
+        if code[j] != 0.0:
+            factor = weight * code[j]
+            for k in range(direction.size):
+                out[j, k] += factor * direction[k]
+
+
+@kernel(reorder=True)
+def add_products(weight, atoms, direction, out):
+    """Add weight · ⟨d_j, direction⟩ to entry j of ``out``, for all atoms d_j."""
+    for j in range(out.size):
+        total = 0.0
+        for k in range(direction.size):
+            total += atoms[j, k] * direction[k]
+        out[j] += weight * total
+
+
+@draw.register(Dictionary)
+def _(objective, rng, batch):
+    n = objective.points.shape[0]
+    for k in range(batch.size):
+        batch[k] = int(rng.random() * n)
+    return batch
+
+
+@accumulate.register(Dictionary)
+def _(objective, batch, x, w, y, v, out):
+    p, m = objective.codes.shape[1], objective.points.shape[1]
+    atoms_x, atoms_y, atoms_out = x.reshape((p, m)), y.reshape((p, m)), out.reshape((p, m))
+    at_x, at_y = np.empty(m), np.empty(m)  # residuals; once a call
+    share = objective.weight / batch.size
+    value_x = 0.0
+    value_y = 0.0
+    for k in range(batch.size):
+        point, code = objective.points[batch[k]], objective.codes[batch[k]]
+        value_x += share * residual(atoms_x, code, point, at_x)
+        if v == 0.0:
+            add_atoms(share * w, code, at_x, atoms_out)
+        else:
+            value_y += share * residual(atoms_y, code, point, at_y)
+            for i in range(m):
+                at_x[i] = w * at_x[i] + v * at_y[i]
+            add_atoms(share, code, at_x, atoms_out)
+    return value_x, value_y
+
+
+@draw.register(JointDictionary)
+def _(objective, rng, batch):
+    n = objective.points.shape[0]
+    for k in range(batch.size):
+        batch[k] = int(rng.random() * n)
+    return batch
+
+
+@accumulate.register(JointDictionary)
+def _(objective, batch, x, w, y, v, out):
+    n, m = objective.points.shape
+    p = x.size // (m + n)
+    atoms_x, codes_x = parts(x, p, m)
+    atoms_y, codes_y = parts(y, p, m)
+    atoms_out, codes_out = parts(out, p, m)
+    at = np.empty(m)  # a residual; once a call
+    share = objective.weight / batch.size
+    value_x = 0.0
+    value_y = 0.0
+    for k in range(batch.size):
+        i = batch[k]
+        value_x += share * residual(atoms_x, codes_x[i], objective.points[i], at)
+        add_atoms(share * w, codes_x[i], at, atoms_out)
+        add_products(share * w, atoms_x, at, codes_out[i])
+        if v != 0.0:
+            value_y += share * residual(atoms_y, codes_y[i], objective.points[i], at)
+            add_atoms(share * v, codes_y[i], at, atoms_out)
+            add_products(share * v, atoms_y, at, codes_out[i])
+    return value_x, value_y
+
+
+@kernel
+def parts(x, p, m):
+    """Return the p atoms of length m and the codes of all points in a vector, as the rows of two matrices."""
+    return x[: p * m].reshape((p, m)), x[p * m :].reshape((x.size // p - m, p))
