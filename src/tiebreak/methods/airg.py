@@ -43,7 +43,8 @@ def advance(problem, state, constants, step, regularization, weight, rng):
         if outcome != DONE:
             return outcome
         total[0] += weight[k]
-        move(mean, x, weight[k] / total[0])
+        if total[0] > 0.0:
+            move(mean, x, weight[k] / total[0])
         t[0] += 1
     return DONE
 
