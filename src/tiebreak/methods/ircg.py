@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
+from tiebreak import checks, schedules
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
@@ -124,7 +124,7 @@ class Regularised(Method):
         return (*values, (t + 2.0) * (t + 1.0) * fall)
 
     def _regularization(self, t: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(self.regularization(t), t.shape)
+        return schedules.evaluate(self.regularization, t, "regularization")
 
     def answer(self, state: State) -> np.ndarray:
         total = float(state.weight[0])
