@@ -17,7 +17,7 @@ import numpy as np
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
 from tiebreak.certificate import NOTHING, Certificate, Floors, evaluate
-from tiebreak.domains import project
+from tiebreak.domains.products import without_projection
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
@@ -168,7 +168,7 @@ def _start(problem: Problem, x0: Any) -> np.ndarray:
         return 0.5 * (problem.domain.lmo(ones) + problem.domain.lmo(-ones))
     x = checks.vector(x0, "x0", problem.dimension)
     if not problem.domain.contains(x):
-        hint = "; `problem.domain.project(x0)` is the nearest point" if project.supports(problem.domain) else ""
+        hint = "; `problem.domain.project(x0)` is the nearest point" if without_projection(problem.domain) is None else ""
         raise ValueError(f"`x0` must lie in the domain, and it does not{hint}")
     return x
 
