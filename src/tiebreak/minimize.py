@@ -189,8 +189,8 @@ class _Run:
         self.problem, self.limits, self.seed = problem, limits, seed
         self.first_x = x
         initial = method.seeks_with if seek else None
-        self.phases = [each.for_problem(problem) for each in ([method] if initial is None else [initial, method])]
-        self.method = self.phases[-1]
+        self.method = method.for_problem(problem)  # first: errors name what was asked for
+        self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
         self.rng = np.random.default_rng(seed)
