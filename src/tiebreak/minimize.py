@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -533,7 +534,13 @@ def _stand_in(objective: Any) -> Any:
     if compilable(objective):
         return objective
     d = objective.dimension
-    return FiniteSum(objective.n_samples, d, lambda x, indices: (0.0, np.zeros(d)))
+
+    def nothing(x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
+        return 0.0, np.zeros(d)
+
+    if isinstance(objective, FiniteSum):
+        return replace(objective, value_and_grad=nothing)  # with the constants that it knows
+    return FiniteSum(objective.n_samples, d, nothing)
 
 
 def _status_of(error: Exception) -> Status:

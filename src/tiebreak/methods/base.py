@@ -118,14 +118,15 @@ def counter() -> np.ndarray:
     return np.zeros(1, dtype=np.int64)
 
 
-def smoothness(problem: Problem, level: str, method: Method, instead: str) -> float:
-    """Return the smoothness constant of a level's objective; raise if it is not known."""
+def smoothness(problem: Problem, level: str, method: Method, instead: str = "") -> float:
+    """Return the smoothness constant of a level's objective; raise if it is not known and say what to pass instead."""
     objective = getattr(problem, level)
     constant = float(objective.lipschitz)
     if not (math.isfinite(constant) and constant > 0.0):
+        other = f"pass {instead} to {type(method).__name__}" if instead else "take another method, such as 'sbcgf'"
         raise ValueError(
             f"the method {method.name!r} needs a smoothness constant of the {level} objective, and it has none"
-            f" (lipschitz = {constant:g}): give it one, or pass {instead} to {type(method).__name__}"
+            f" (lipschitz = {constant:g}): give it one, or {other}"
         )
     return constant
 
