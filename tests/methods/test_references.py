@@ -391,12 +391,11 @@ def test_big_sam_with_the_published_constants(strong, x0):
 
 def a_irg(problem, x, step, regularization, r):
     f, g, Z = problem
-    points, weights = [], []
+    points = [x]
     for t in itertools.count():
         x = Z.project(x - step(t) * (at(g, x)[1] + regularization(t) * at(f, x)[1]))
         points.append(x)
-        weights.append(step(t) ** r)
-        yield x, np.average(points, axis=0, weights=weights)
+        yield x, np.average(points, axis=0, weights=[step(k) ** r for k in range(t + 2)])
 
 
 @pytest.mark.parametrize("r", [0.5, -1.0])
