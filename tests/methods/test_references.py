@@ -174,7 +174,7 @@ def spider_fw(problem, level, x, step, batch, period, seed=3):
 
 @pytest.mark.parametrize("level", ["upper", "lower"])
 def test_storm_fw(problem, x0, level):
-    step, momentum = power(0.5, 0.7, shift=2.0), power(1.0, 0.6)
+    step, momentum = power(0.5, 0.7, shift=2.0), power(0.7, 0.6)  # the first sample has all weight
     method = StormFW(step=step, momentum=momentum, batch_size=3, level=level)
     assert_same(method, problem, x0, storm_fw(problem, level, x0, step, momentum, 3))
 
@@ -323,7 +323,7 @@ def test_ir_cg(problem, x0, sigma):
 
 
 def test_ir_scg(problem, x0):
-    step, sigma, momentum = power(2.0, 1.0, shift=2.0), power(2.0, 0.25), power(1.0, 0.8)
+    step, sigma, momentum = power(2.0, 1.0, shift=2.0), power(2.0, 0.25), power(0.6, 0.8)
     storms = [Storm(objective, 3) for objective in problem[:2]]
     stormy = [lambda rng, x, previous, t, storm=storm: storm(rng, x, previous, momentum(t)) for storm in storms]
     method = IRSCG(step=step, regularization=sigma, momentum=momentum, batch_size=3, average=True)
@@ -584,9 +584,12 @@ def fc_bio(problem, x, tolerance, steps, decisions):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # than 1e-10
-def test_fc_bio(problem, x0):
+@pytest.mark.parametrize("unit", [1.0, 8.0])
+def test_fc_bio(problem, x0, unit):
     decisions = []
     x0 = nearer_to_the_lower_minimum(problem, x0, 20)
+    A, b, w = problem.lower.matrix.array, problem.lower.targets, problem.lower.weights
+    problem = problem._replace(lower=LeastSquares(unit * A, unit * b, sample_weight=w))
     method = FCBiO(tolerance=0.1, inner_iterations=4)
     assert_same(method, problem, x0, fc_bio(problem, x0, 0.1, 4, decisions), rounds=60, atol=1e-6)
     assert {True, False, "anew"} <= set(decisions)
