@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
 from tiebreak.certificate import NOTHING, Certificate, Floors, evaluate
-from tiebreak.domains import project
+from tiebreak.domains.products import without_projection
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
@@ -168,7 +169,7 @@ def _start(problem: Problem, x0: Any) -> np.ndarray:
         return 0.5 * (problem.domain.lmo(ones) + problem.domain.lmo(-ones))
     x = checks.vector(x0, "x0", problem.dimension)
     if not problem.domain.contains(x):
-        hint = "; `problem.domain.project(x0)` is the nearest point" if project.supports(problem.domain) else ""
+        hint = "; `problem.domain.project(x0)` is the nearest point" if without_projection(problem.domain) is None else ""
         raise ValueError(f"`x0` must lie in the domain, and it does not{hint}")
     return x
 
@@ -189,8 +190,8 @@ class _Run:
         self.problem, self.limits, self.seed = problem, limits, seed
         self.first_x = x
         initial = method.seeks_with if seek else None
-        self.phases = [each.for_problem(problem) for each in ([method] if initial is None else [initial, method])]
-        self.method = self.phases[-1]
+        self.method = method.for_problem(problem)  # first: errors name what was asked for
+        self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
         self.rng = np.random.default_rng(seed)
@@ -533,7 +534,13 @@ def _stand_in(objective: Any) -> Any:
     if compilable(objective):
         return objective
     d = objective.dimension
-    return FiniteSum(objective.n_samples, d, lambda x, indices: (0.0, np.zeros(d)))
+
+    def nothing(x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
+        return 0.0, np.zeros(d)
+
+    if isinstance(objective, FiniteSum):
+        return replace(objective, value_and_grad=nothing)  # with the constants that it knows
+    return FiniteSum(objective.n_samples, d, nothing)
 
 
 def _status_of(error: Exception) -> Status:

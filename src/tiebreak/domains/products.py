@@ -177,13 +177,18 @@ def sized_part(name: str, value: Any) -> tuple[Any, int]:
 
 def require_projection(domain: Any) -> None:
     """Raise an error that names the set without projection inside another one."""
+    if (part := without_projection(domain)) is not None:
+        raise NotImplementedError(f"{type(part).__name__} has no `project`; methods that project cannot use it")
+
+
+def without_projection(domain: Any) -> Any:
+    """Return the first set without a projection that a set is made of, which may be itself; None if there is none."""
     if isinstance(domain, Product):
-        for _, part, _ in domain.named_parts():
-            require_projection(part)
-    elif isinstance(domain, Columns):
-        require_projection(domain.set)
-    elif not project.supports(domain):
-        raise NotImplementedError(f"{type(domain).__name__} has no `project`; methods that project cannot use it")
+        found = (without_projection(part) for _, part, _ in domain.named_parts())
+        return next((part for part in found if part is not None), None)
+    if isinstance(domain, Columns):
+        return without_projection(domain.set)
+    return None if project.supports(domain) else domain
 
 
 # Columns in any set.

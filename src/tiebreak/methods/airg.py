@@ -3,7 +3,7 @@
 Kaushik and Yousefian, A method with convergence rates for optimization problems with variational inequality constraints,
 SIAM Journal on Optimization 2021.
 
-    x_{t+1} = Π(x_t − γ_t (∇g(x_t) + η_t ∇f(x_t)));   answer:  the mean of the x's with weights γ_t^r
+    x_{t+1} = Π(x_t − γ_t (∇g(x_t) + η_t ∇f(x_t)));   answer:  the mean of x_0 … x_t with weights γ_0^r … γ_t^r
 
 In the paper: γ_t = γ_0 / √(t + 1) is ``step(t)``, η_t = η_0 (t + 1)^−1/4 is ``regularization(t)``, r is ``average_power``.
 """
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tiebreak import schedules
 from tiebreak.engine import kernel
 from tiebreak.methods.base import DONE, Cost, Method, counter, smoothness
 from tiebreak.methods.projecting import Full, descend, full, full_cost
@@ -29,7 +30,7 @@ class State(NamedTuple):
 
     x: np.ndarray  # x_t
     room: np.ndarray  # x_{t+1} before its projection
-    mean: np.ndarray  # the weighted mean of x_1 … x_t
+    mean: np.ndarray  # the weighted mean of x_0 … x_t
     weight: np.ndarray  # the sum of their weights, one number
     iteration: np.ndarray  # t, one number
 
@@ -43,7 +44,8 @@ def advance(problem, state, constants, step, regularization, weight, rng):
         if outcome != DONE:
             return outcome
         total[0] += weight[k]
-        move(mean, x, weight[k] / total[0])
+        if total[0] > 0.0:
+            move(mean, x, weight[k] / total[0])
         t[0] += 1
     return DONE
 
@@ -61,7 +63,7 @@ class AIRG(Method):
     average : bool
         Whether the answer is the weighted mean of the points, for which the rates hold, or the last one.
     average_power : float
-        r < 1, the power of γ_t that weighs x_{t+1} in the mean.
+        r < 1, the power of γ_t that weighs x_t in the mean.
 
     Examples
     --------
@@ -99,14 +101,17 @@ class AIRG(Method):
         return full(problem)
 
     def start(self, problem: Problem, constants: Full, x: np.ndarray) -> State:
-        return State(x.copy(), np.zeros_like(x), x.copy(), np.zeros(1), counter())
+        return State(x.copy(), np.zeros_like(x), x.copy(), self._weights(np.zeros(1, dtype=np.int64)), counter())
 
     def answer(self, state: State) -> np.ndarray:
         return state.mean if self.average else state.x
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         step, regularization = super().schedule_values(t)
-        return step, regularization, step**self.average_power
+        return step, regularization, self._weights(t + 1)
+
+    def _weights(self, t: np.ndarray) -> np.ndarray:
+        return schedules.evaluate(self.step, t, "step") ** self.average_power  # type: ignore[arg-type]
 
     def cost(self, problem: Problem, constants: Full, t: np.ndarray) -> Cost:
         return full_cost(constants, t)

@@ -59,7 +59,8 @@ def advance(problem, state, constants, step, penalty, weight, rng):
         if outcome != DONE:
             return outcome
         total[0] += weight[k]
-        move(mean, y, weight[k] / total[0])
+        if total[0] > 0.0:
+            move(mean, y, weight[k] / total[0])
         t[0] += 1
     return DONE
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak import checks, schedules
-from tiebreak.domains import project
+from tiebreak.domains.products import without_projection
 from tiebreak.engine import Kernel
 from tiebreak.problem import Problem
 from tiebreak.schedules import as_schedule
@@ -76,9 +76,9 @@ class Method:
 
     def for_problem(self, problem: Problem) -> Method:
         """Return this method with all parameters filled in for a problem; raise if the problem lacks what it needs."""
-        if self.projects and not project.supports(problem.domain):
+        if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
-                f"the method {self.name!r} needs the projection onto the domain, and {type(problem.domain).__name__}"
+                f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"
                 " has none: take a method that does without, such as 'sbcgf' or 'cg-bio'"
             )
         found = {name: find() for name, find in self.defaults(problem).items() if getattr(self, name) is None}
@@ -118,14 +118,15 @@ def counter() -> np.ndarray:
     return np.zeros(1, dtype=np.int64)
 
 
-def smoothness(problem: Problem, level: str, method: Method, instead: str) -> float:
-    """Return the smoothness constant of a level's objective; raise if it is not known."""
+def smoothness(problem: Problem, level: str, method: Method, instead: str = "") -> float:
+    """Return the smoothness constant of a level's objective; raise if it is not known and say what to pass instead."""
     objective = getattr(problem, level)
     constant = float(objective.lipschitz)
     if not (math.isfinite(constant) and constant > 0.0):
+        other = f"pass {instead} to {type(method).__name__}" if instead else "take another method, such as 'sbcgf'"
         raise ValueError(
             f"the method {method.name!r} needs a smoothness constant of the {level} objective, and it has none"
-            f" (lipschitz = {constant:g}): give it one, or pass {instead} to {type(method).__name__}"
+            f" (lipschitz = {constant:g}): give it one, or {other}"
         )
     return constant
 

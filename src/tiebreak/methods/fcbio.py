@@ -222,7 +222,7 @@ class FCBiO(Method):
         super().__post_init__()
 
     def constants(self, problem: Problem) -> Constants:
-        upper, lower = (smoothness(problem, level, self, "another method's name") for level in ("upper", "lower"))
+        upper, lower = (smoothness(problem, level, self) for level in ("upper", "lower"))
         return Constants(full(problem), upper / lower, upper, self.tolerance)
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -28,7 +28,7 @@ from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant
-from tiebreak.vectors import dot
+from tiebreak.vectors import dot, fill
 
 PARALLEL = 1e-14  # of the angle at which two half-spaces count as one
 
@@ -87,6 +87,8 @@ def advance(problem, state, constants, step, rng):
             return UPPER_NOT_FINITE
         if not math.isfinite(gradient_at(problem.lower, constants.full.lower, x, lower)):
             return LOWER_NOT_FINITE
+        if t[0] == 0:
+            fill(upper, 0.0)  # at the minimiser of f; what rounding leaves of it would be a half-space of any direction
         for i in range(x.size):
             room[i] = x[i] - step[k] * lower[i]
         project(problem.domain, room, y)

@@ -110,7 +110,10 @@ class LinearModel(Objective, _LinearModel):
         """The smallest eigenvalue of the second derivatives of a least-squares loss; 0 for other losses."""
         n, d = self.matrix.shape
         hessian = self.hessian() if n >= d else None
-        return 0.0 if hessian is None else max(float(np.linalg.eigvalsh(hessian)[0]), 0.0)
+        if hessian is None:
+            return 0.0
+        smallest, largest = np.linalg.eigvalsh(hessian)[[0, -1]]
+        return float(smallest) if smallest > n * np.finfo(float).eps * largest else 0.0  # what rounding leaves is none
 
     def hessian(self) -> np.ndarray | None:
         if not isinstance(self.scalar, Square):

@@ -1,0 +1,79 @@
+"""Samples are counted by one rule for all methods: as many as the objectives are asked for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from conftest import linear_data, make_objective
+
+from tiebreak import FiniteSum, L1Ball, LeastSquares, Problem, minimize
+from tiebreak.engine import interpreted
+from tiebreak.methods import METHODS
+from tiebreak.objectives.base import draw
+
+
+class Counting(FiniteSum):
+    """A Python function that writes down what it is asked, and knows its second derivatives, for MNG."""
+
+    def hessian(self):
+        A = linear_data(1, n=30)[0]
+        return A.T @ A / len(A)
+
+
+@draw.register(Counting)
+def draw_and_count(objective, rng, batch):
+    if isinstance(objective.value_and_grad, Function):  # not in the rehearsal, in which nothing is asked
+        objective.value_and_grad.drawn += batch.size
+    batch[:] = rng.random(batch.size) * objective.n
+    return batch
+
+
+class Function:
+    """A function that counts the samples that are drawn of it, those that it is asked for, and the calls for all."""
+
+    def __init__(self, objective):
+        self.objective, self.drawn, self.asked, self.passes = objective, 0, 0, 0
+
+    def __call__(self, x, indices):
+        self.asked += len(indices)
+        self.passes += len(indices) == self.objective.n_samples
+        return self.objective.value_and_gradient(x, indices)
+
+
+def counting(objective):
+    facts = {name: getattr(objective, name) for name in ("convex", "lipschitz", "strong_convexity", "floor")}
+    return Counting(objective.n_samples, objective.dimension, Function(objective), **facts)
+
+
+@pytest.fixture
+def problem():
+    upper, lower = LeastSquares(*linear_data(1, n=30)), make_objective("least-squares", seed=2)
+    return Problem(counting(upper), counting(lower), L1Ball(2.0))
+
+
+@pytest.mark.parametrize("start", ["given", "sought"])
+@pytest.mark.parametrize("name", METHODS)
+def test_as_many_samples_are_counted_as_are_drawn_and_asked_for(problem, name, start):
+    x0 = problem.domain.project(np.ones(18)) if start == "given" else None
+    with interpreted():
+        result = minimize(problem, name, x0=x0, max_iterations=23, seed=1)
+    assert result.iterations == 23
+    assert result.queries.total > 0
+    for level in ("upper", "lower"):
+        objective, records = getattr(problem, level), len(result.history)
+        n, seen = objective.n, objective.value_and_grad
+        assert getattr(result.evaluations, level) == seen.asked - n * records
+        assert getattr(result.queries, level) == seen.drawn + n * (seen.passes - records)
+
+
+def test_a_switching_method_is_charged_for_the_level_that_it_asks(problem):
+    with interpreted():
+        result = minimize(problem, "switching-gradient", max_queries=20_000)
+    n, m = problem.upper.n_samples, problem.lower.n_samples
+    assert 0 < result.queries.upper < n * result.iterations
+    assert result.queries.upper % n == 0
+    assert result.queries.lower >= m * result.iterations
+    assert result.queries.total > 20_000 - (n + m)
+    assert math.isfinite(result.upper)

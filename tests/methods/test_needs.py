@@ -1,0 +1,155 @@
+"""What a method needs and a problem lacks is refused, by a message that names both and says what to do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from conftest import make_objective
+
+from tiebreak import (
+    Birkhoff,
+    Columns,
+    FiniteSum,
+    Hull,
+    L1Ball,
+    LeastSquares,
+    Polytope,
+    Problem,
+    Product,
+    SquaredNorm,
+    minimize,
+)
+from tiebreak.engine import interpreted
+from tiebreak.methods import AIRG, IRCG, IRFSCG, IRSCG, METHODS, MNG, ARIPSeG, BiGSAM, FCBiO, SwitchingGradient
+
+LOWER = make_objective("least-squares", seed=2)
+PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista"}
+PROJECTING |= {"switching-gradient"}
+
+
+@pytest.fixture(autouse=True)
+def without_compiling():
+    with interpreted():
+        yield
+
+
+def asked(objective, **known):
+    """The same objective as a Python function that knows what is said here alone."""
+    return FiniteSum(objective.n_samples, objective.dimension, lambda x, i: objective.value_and_gradient(x, i), **known)
+
+
+def domains():
+    points = np.random.default_rng(0).standard_normal((12, 4))
+    cube = Polytope(A_ub=np.vstack([np.eye(4), -np.eye(4)]), b_ub=np.ones(8))
+    return {
+        "Birkhoff": Birkhoff(2),
+        "Hull": Hull(points),
+        "Polytope": cube,
+        "Hull in Columns": Columns(Hull(points[:, :2]), (2, 2)),
+        "Hull in Product": Product(a=(L1Ball(1.0), 2), b=Product(c=Hull(points[:, :2]))),
+    }
+
+
+@pytest.mark.parametrize("kind", domains())
+def test_methods_that_project_refuse_a_set_without_projection(kind):
+    rng, domain = np.random.default_rng(1), domains()[kind]
+    upper, lower = (LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9)) for _ in range(2))
+    problem = Problem(upper, lower, domain)
+    assert {name for name, cls in METHODS.items() if cls.projects} == PROJECTING
+    for name, cls in METHODS.items():
+        if name in PROJECTING:
+            missing = (
+                f"the method {name!r} needs the projection onto the domain, and {kind.split()[0]} has none: take a method"
+            )
+            with pytest.raises(ValueError, match=f"^{missing} that does without"):
+                cls().for_problem(problem)
+        else:
+            cls().for_problem(problem)
+    with pytest.raises(ValueError, match="the method 'fc-bio' needs the projection"):  # not that which seeks its first point
+        minimize(problem, "fc-bio", max_iterations=3)
+    assert minimize(problem, "cg-bio", max_iterations=3).success
+
+
+def test_a_set_without_projection_is_not_said_to_have_one():
+    problem = Problem(SquaredNorm(), make_objective("squared-norm", seed=1), Columns(Birkhoff(3), (9, 2)))
+    with pytest.raises(ValueError, match="`x0` must lie in the domain, and it does not$"):
+        minimize(problem, "sbcgf", x0=np.ones(18))
+
+
+SMOOTH_UPPER = "needs a smoothness constant of the upper objective, and it has none (lipschitz = nan): give it one, or pass"
+SMOOTH_LOWER = SMOOTH_UPPER.replace("upper", "lower")
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "message"),
+    [
+        ("dbgd", "floor", f"{SMOOTH_UPPER} step=... to DBGD"),
+        ("dbgd", "lipschitz", "needs a lower bound of g*, and the lower objective knows none: pass floor=... to DBGD"),
+        ("dbgd-sto", "", "needs a lower bound of g*, and the lower objective knows none: pass floor=... to DBGDSto"),
+        ("big-sam", "", f"{SMOOTH_LOWER} step=... to BiGSAM"),
+        ("a-irg", "", f"{SMOOTH_LOWER} step=... to AIRG"),
+        ("pb-apg", "", f"{SMOOTH_UPPER} penalty=... to PBAPG"),
+        ("bi-fista", "", f"{SMOOTH_UPPER} regularization=... to BiFISTA"),
+        ("switching-gradient", "", f"{SMOOTH_LOWER} slack=... to SwitchingGradient"),
+        ("fista", "", f"{SMOOTH_UPPER} step=... to FISTA"),
+        ("fc-bio", "", SMOOTH_UPPER.replace("pass", "take another method, such as 'sbcgf'")),
+        ("big-sam", "lipschitz", "needs an upper objective that is strongly convex, and it is not known to be"),
+        ("mng", "lipschitz", "needs an upper objective that is quadratic and strongly convex, such as SquaredNorm()"),
+    ],
+)
+def test_unknown_constants_are_named(name, known, message):
+    facts = {"lipschitz": 4.0} if known == "lipschitz" else {"floor": 0.0} if known == "floor" else {}
+    upper, lower = (asked(make_objective("least-squares", seed=seed), convex=True, **facts) for seed in (1, 2))
+    with pytest.raises(ValueError) as caught:
+        minimize(Problem(upper, lower, L1Ball(2.0)), name, x0=np.zeros(18), max_iterations=2)
+    assert str(caught.value).startswith(f"the method {name!r} {message}")
+
+
+@pytest.mark.parametrize("method", [MNG(), BiGSAM()], ids=lambda method: method.name)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_loss_of_two_equal_columns_is_not_strongly_convex(method, seed):
+    A = np.random.default_rng(seed).standard_normal((30, 18))
+    strong, b = LeastSquares(A, np.ones(30)), np.ones(30)
+    A = A.copy()
+    A[:, 1] = A[:, 0]
+    assert strong.strong_convexity > 0.01
+    method.for_problem(Problem(strong, LOWER, L1Ball(2.0)))
+    with pytest.raises(ValueError, match="strongly convex"):
+        method.for_problem(Problem(LeastSquares(A, b), LOWER, L1Ball(2.0)))
+
+
+def test_fc_bio_takes_python_functions_with_known_constants():
+    objectives = [make_objective("least-squares", seed=seed) for seed in (1, 2)]
+    problem = Problem(*objectives, L1Ball(2.0))
+    slow = Problem(*(asked(each, convex=True, lipschitz=each.lipschitz) for each in objectives), problem.domain)
+    method = FCBiO(inner_iterations=5)
+    found, expected = (minimize(each, method, max_iterations=30) for each in (slow, problem))
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-12)
+
+
+@pytest.mark.parametrize("cls", [IRCG, IRSCG, IRFSCG], ids=lambda cls: cls.name)
+def test_the_regularisation_may_be_a_function_of_one_iteration(cls):
+    problem = Problem(make_objective("least-squares", seed=1), LOWER, L1Ball(2.0))
+    one, many = (lambda t: 1 / math.sqrt(t + 1)), (lambda t: 1 / np.sqrt(t + 1))
+    found, expected = (minimize(problem, cls(regularization=sigma), max_iterations=20) for sigma in (one, many))
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        AIRG(step=lambda t: 0.01 * t, regularization=1.0),
+        ARIPSeG(step=0.01, penalty=lambda t: 1.0 * t),
+        SwitchingGradient(step=lambda t: 0.01 * t, slack=0.1),
+    ],
+    ids=lambda method: method.name,
+)
+def test_a_first_weight_of_zero_leaves_the_mean_to_later_points(method):
+    problem = Problem(make_objective("least-squares", seed=1), LOWER, L1Ball(2.0))
+    x0 = problem.domain.project(np.ones(18))
+    assert minimize(problem, method, x0=x0, max_iterations=1).x.tolist() == x0.tolist()
+    result = minimize(problem, method, x0=x0, max_iterations=20)
+    assert result.success
+    assert np.abs(result.x - x0).max() > 1e-3
