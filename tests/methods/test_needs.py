@@ -22,7 +22,20 @@ from tiebreak import (
     minimize,
 )
 from tiebreak.engine import interpreted
-from tiebreak.methods import AIRG, IRCG, IRFSCG, IRSCG, METHODS, MNG, ARIPSeG, BiGSAM, FCBiO, SwitchingGradient
+from tiebreak.methods import (
+    AIRG,
+    DBGD,
+    IRCG,
+    IRFSCG,
+    IRSCG,
+    METHODS,
+    MNG,
+    ARIPSeG,
+    BiFISTA,
+    BiGSAM,
+    FCBiO,
+    SwitchingGradient,
+)
 
 LOWER = make_objective("least-squares", seed=2)
 PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista"}
@@ -153,3 +166,21 @@ def test_a_first_weight_of_zero_leaves_the_mean_to_later_points(method):
     result = minimize(problem, method, x0=x0, max_iterations=20)
     assert result.success
     assert np.abs(result.x - x0).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ARIPSeG(average_power="r"), "`average_power` must be a finite number, got 'r'"),
+        (lambda: DBGD(alpha=-1.0), "`alpha` must be a finite number > 0, got -1.0"),
+        (lambda: DBGD(floor=math.nan), "`floor` must be a finite number, got nan"),
+        (lambda: IRSCG(strength=0.0), "`strength` must be a finite number > 0, got 0.0"),
+        (lambda: FCBiO(inner_iterations=0), "`inner_iterations` must be a whole number ≥ 1, got 0"),
+        (lambda: FCBiO(tolerance=-1e-3), "`tolerance` must be a finite number > 0, got -0.001"),
+        (lambda: BiFISTA(inertia=0), "`inertia` must be a finite number > 0, got 0"),
+        (lambda: minimize(Problem(SquaredNorm(), LOWER, L1Ball(1.0)), MNG(step=0.0)), "`step` of MNG must be positive"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

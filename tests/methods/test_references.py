@@ -15,7 +15,7 @@ import pytest
 from conftest import linear_data, make_objective
 from scipy.optimize import brentq, linprog
 
-from tiebreak import Columns, FiniteSum, L1Ball, L2Ball, LeastSquares, Problem, Product, power
+from tiebreak import Columns, Dictionary, FiniteSum, JointDictionary, L1Ball, L2Ball, LeastSquares, Problem, Product, power
 from tiebreak.engine import interpreted
 from tiebreak.methods import (
     AIRG,
@@ -653,7 +653,8 @@ def dictionary_problem(A_old, A_new, codes, delta):
     return Problem(FiniteSum(n, size, upper, convex=False), FiniteSum(A_old.shape[1], size, lower, convex=True), domain)
 
 
-def test_cg_bio_on_dictionary_learning_as_published():
+@pytest.mark.parametrize("kind", ["functions", "means", "sums"])
+def test_cg_bio_on_dictionary_learning_as_published(kind):
     m, p, n, delta, gamma0, rounds = 6, 9, 20, 3.0, 0.3, 60
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((m, p))
@@ -667,6 +668,9 @@ def test_cg_bio_on_dictionary_learning_as_published():
     X *= delta / np.abs(X).sum(axis=0)
 
     problem = dictionary_problem(A_old, A_new, codes, delta)
+    if kind != "functions":
+        upper, lower = JointDictionary(A_new, sums=kind == "sums"), Dictionary(A_old, codes, sums=kind == "sums")
+        problem = Problem(upper, lower, problem.domain)
     published = published_cg_bio(A_old, A_new, codes, D, X, delta, gamma0, rounds)
     reference = ((flat, flat) for flat in (np.r_[D.T.ravel(), X.T.ravel()] for D, X in published))
     method = CGBiO(step=lambda t: gamma0 / np.sqrt(t + 1), slack=0.0)

@@ -83,6 +83,7 @@ class AIRG(Method):
     rates = "t^-1/4; t^-1/4"
     loop = advance
     projects = True
+    reals: ClassVar = {"average_power": None}
     limits: ClassVar = {"step": np.inf, "regularization": np.inf}
 
     def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:

@@ -51,6 +51,7 @@ class Method:
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     limits: ClassVar[dict[str, float]] = {}  # the schedules that the loop takes, and their largest values
     counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
+    reals: ClassVar[dict[str, float | None]] = {}  # the fields that are numbers or None, and what they must exceed
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
 
     @property
@@ -70,6 +71,9 @@ class Method:
         for name in self.counts:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, checks.whole(value, name))
+        for name, bound in self.reals.items():
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checks.real(value, name, above=bound))
         for name in self.limits:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_schedule(value, name))

@@ -127,6 +127,7 @@ class DBGD(Method):
     rates = "converges to a stationary point; converges"
     loop = advance_exact
     projects = True
+    reals: ClassVar = {"alpha": 0.0, "beta": 0.0, "floor": None}
     limits: ClassVar = {"step": np.inf}
 
     def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains import lmo, project
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
@@ -216,10 +215,7 @@ class FCBiO(Method):
     loop = advance
     projects = True
     counts = ("inner_iterations",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tolerance", checks.real(self.tolerance, "tolerance", above=0.0))
-        super().__post_init__()
+    reals: ClassVar = {"tolerance": 0.0}
 
     def constants(self, problem: Problem) -> Constants:
         upper, lower = (smoothness(problem, level, self) for level in ("upper", "lower"))

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains import project
 from tiebreak.engine import Kernel, kernel
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
@@ -43,7 +42,7 @@ class State(NamedTuple):
     y: np.ndarray  # y_t
     room: np.ndarray  # x_{t+1} before its projection
     since: np.ndarray  # k, the steps since the last restart, one number
-    penalty: np.ndarray  # the weight of g in the last step, one number
+    penalty: np.ndarray  # the largest weight of g so far, one number
     iteration: np.ndarray  # t, one number
 
 
@@ -164,10 +163,7 @@ class Accelerated(Method):
     loop = advance
     projects = True
     inertia: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "inertia", checks.real(self.inertia, "inertia", above=0.0))
+    reals: ClassVar = {"inertia": 0.0}
 
     def constants(self, problem: Problem) -> Constants:
         return Constants(full(problem), self.inertia)

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
@@ -107,11 +106,7 @@ class Regularised(Method):
     average: bool | None
 
     needs = "linear minimisation"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.strength is not None:
-            object.__setattr__(self, "strength", checks.real(self.strength, "strength", above=0.0))
+    reals: ClassVar = {"strength": 0.0}
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         values = super().schedule_values(t)
@@ -161,8 +156,8 @@ class IRCG(Regularised):
 
     Examples
     --------
-    >>> IRCG(strength=0.1).regularization
-    power(scale=0.1, exponent=0.5, shift=1.0)
+    >>> IRCG(strength=0.1).average
+    True
     """
 
     step: ScheduleLike | None = None
@@ -178,12 +173,8 @@ class IRCG(Regularised):
     loop = advance_spider
     limits: ClassVar = {"step": 1.0, "regularization": np.inf}
 
-    def __post_init__(self) -> None:
-        if self.step is None:
-            object.__setattr__(self, "step", power(2.0, 1.0, shift=2.0))
-        if self.regularization is None:
-            object.__setattr__(self, "regularization", power(self.strength, 0.5))
-        super().__post_init__()
+    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+        return {"step": lambda: power(2.0, 1.0, shift=2.0), "regularization": lambda: power(self.strength, 0.5)}
 
     def constants(self, problem: Problem) -> SpiderConstants:
         return SpiderConstants(spider_sampling(problem.upper, 1, 1), spider_sampling(problem.lower, 1, 1))
@@ -245,7 +236,7 @@ class IRSCG(Regularised):
 
     def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
         convex, strength = bool(problem.upper.convex), self.strength or 1.0
-        step = power(2.0, 1.0, shift=2.0) if convex else power(1.0, 6 / 7)
+        step = self.step or (power(2.0, 1.0, shift=2.0) if convex else power(1.0, 6 / 7))
         return {
             "step": lambda: step,
             "regularization": lambda: power(strength, 1 / 4 if convex else 2 / 7),

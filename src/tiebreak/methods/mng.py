@@ -142,6 +142,8 @@ class MNG(Method):
         return {"step": lambda: constant(1.0 / smoothness(problem, "lower", self, "step=..."))}
 
     def constants(self, problem: Problem) -> Constants:
+        if not (self.schedule_values(np.arange(1))[0] > 0.0).all():
+            raise ValueError("`step` of MNG must be positive, got 0")
         return Constants(full(problem), np.linalg.inv(np.atleast_2d(problem.upper.hessian())))
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
