@@ -72,7 +72,7 @@ def test_ctrl_c_saves_a_compiled_run(problem, tmp_path):
 def test_a_run_that_reached_its_tolerance_stays_there(problem, tmp_path):
     arguments = {"tol": (5.0, 0.05), "checkpoint": tmp_path / "run.npz"}
     first, second = (minimize(problem, QUICK, **arguments) for _ in range(2))
-    assert first.status is second.status is Status.TOLERANCE
+    assert first.status is second.status is Status.CERTIFIED
     same(first, second)
 
 

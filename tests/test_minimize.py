@@ -107,7 +107,7 @@ def test_a_budget_that_allows_nothing_still_gives_a_point(problem):
 
 def test_a_tolerance_ends_the_run_when_it_is_proven(problem):
     result = minimize(problem, SBCGF(step=1e-4, slack=1e-9), tol=(0.1, 0.01), max_queries=10_000_000)
-    assert result.status is Status.TOLERANCE
+    assert result.status is Status.CERTIFIED
     assert result.queries.total < 10_000_000
     assert result.upper_bound_gap <= 0.1
     assert result.lower_bound_gap <= 0.01

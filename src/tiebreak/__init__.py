@@ -5,7 +5,7 @@ when both are seen only through samples.
 """
 
 from tiebreak import data
-from tiebreak.certificate import Certificate
+from tiebreak.certificate import Certificate, HalfSpace, certify
 from tiebreak.checkpoint import CheckpointError
 from tiebreak.domains import (
     Birkhoff,
@@ -113,6 +113,7 @@ __all__ = [
     "FCBiO",
     "FiniteSum",
     "GroupBall",
+    "HalfSpace",
     "History",
     "Huber",
     "Hull",
@@ -146,6 +147,7 @@ __all__ = [
     "SwitchingGradient",
     "UnitSimplex",
     "WeightedL1Ball",
+    "certify",
     "constant",
     "data",
     "minimize",

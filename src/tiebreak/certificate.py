@@ -1,24 +1,32 @@
-"""Two-sided bounds on both gaps from full gradients at a point.
+"""Two-sided bounds on both gaps from full gradients at points of the domain.
 
-Lower level: g is convex, so g(x) − g* ≤ max_{s ∈ Z} ⟨∇g(x), x − s⟩.
+Lower level: g is convex, so that for any points y_j of Z
 
-Upper level: for any y in Z, the cut {s ∈ Z : ⟨∇g(x), s − x⟩ ≤ g(y) − g(x)} contains every minimiser of g. If f is convex,
-f* ≥ f(x) + min over that cut of ⟨∇f(x), s − x⟩, which is bounded from below by its dual at any multiplier λ ≥ 0:
-min_{s ∈ Z} ⟨∇f(x) + λ ∇g(x), s − x⟩ − λ (g(y) − g(x)).
+    g* ≥ min over s ∈ Z of max_j g(y_j) + ⟨∇g(y_j), s − y_j⟩;
+
+with x alone that is the Frank-Wolfe gap, g(x) − g* ≤ max over s ∈ Z of ⟨∇g(x), x − s⟩.
+
+Upper level: with ḡ the least g seen at any point, the half-spaces g(y_j) + ⟨∇g(y_j), s − y_j⟩ ≤ ḡ contain every minimiser
+of g. If f is convex, f* is at least the least value, over the points of Z in all of them, of max_i f(y_i) + ⟨∇f(y_i), s −
+y_i⟩. One half-space, that of x, has its best multiplier from the cut oracle; for several see ``bundle.py``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import checks
+from tiebreak.bundle import Lines, best_bound
 from tiebreak.domains import cut_lmo, lmo
 from tiebreak.objectives.base import Objective, accumulate, everything
 from tiebreak.problem import Problem
 
 ROUNDING = 1e-13  # relative: moves a cut outwards, so that rounding cannot cut off a minimiser
+STRIDES = (0.2, 0.5)  # from x towards the point that a bundle proposes, where its next half-space is taken, in turns
 
 
 class Floors(NamedTuple):
@@ -32,52 +40,218 @@ class Floors(NamedTuple):
 NOTHING = Floors()
 
 
-class Certificate(NamedTuple):
-    """Exact values at a point and what they prove."""
+class HalfSpace(NamedTuple):
+    """The points s with ⟨normal, s⟩ ≤ offset, every minimiser of g among them."""
 
-    upper: float  # f(x)
-    lower: float  # g(x)
-    upper_bound_gap: float  # ≥ f(x) − f*, may be negative; NaN if f is not known to be convex
-    lower_bound_gap: float  # ≥ g(x) − g*
-    stationarity: float  # max of ⟨∇f(x), x − s⟩ over the cut
-    multiplier: float  # λ of the cut
+    normal: np.ndarray
+    offset: float
+
+
+class Certificate(NamedTuple):
+    """Exact values at a point and what they prove.
+
+    Attributes
+    ----------
+    upper, lower : float
+        f(x) and g(x), exact on all samples.
+    upper_bound_gap : float
+        f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if f is not known to be convex.
+    lower_bound_gap : float
+        g(x) − g* is at most this; it is never negative.
+    stationarity : float
+        The largest decrease of f's linear model at x over the points of Z in the half-space of x. For f not convex it
+        measures how far x is from stationary, and is no gap.
+    multiplier : float
+        λ of that half-space.
+    floors : Floors
+        The lower bounds of f* and g*, and the least g seen, from this point and all before.
+    cuts : tuple of HalfSpace
+        The half-spaces that were used, all of which contain every minimiser of g.
+    multipliers : array
+        Their weights in the proof of the bound on f*.
+    """
+
+    upper: float
+    lower: float
+    upper_bound_gap: float
+    lower_bound_gap: float
+    stationarity: float
+    multiplier: float
     floors: Floors
+    cuts: tuple[HalfSpace, ...] = ()
+    multipliers: np.ndarray = np.zeros(0)
 
     @property
     def finite(self) -> bool:
         """Whether both values are finite."""
         return math.isfinite(self.upper) and math.isfinite(self.lower)
 
+    def __str__(self) -> str:
+        rows = [("upper f(x)", self.upper), ("  f(x) − f* ≤", self.upper_bound_gap), ("  stationarity", self.stationarity)]
+        if math.isnan(self.upper_bound_gap):
+            rows.pop(1)
+        rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_bound_gap)]
+        return "\n".join(f"{name:<16}{value:.6g}" for name, value in rows)
+
+
+class Look(NamedTuple):
+    """A point with both values and gradients."""
+
+    x: np.ndarray
+    f: float
+    f_gradient: np.ndarray
+    g: float
+    g_gradient: np.ndarray
+
+    @property
+    def finite(self) -> bool:
+        return math.isfinite(self.f) and math.isfinite(self.g)
+
+    @property
+    def rounding(self) -> float:
+        """By how much g's linear model may be wrong because of rounding."""
+        return ROUNDING * (abs(self.g) + float(np.abs(self.g_gradient) @ np.abs(self.x)))
+
+
+def certify(
+    problem: Problem, x: Any, *, bundle: int = 1, points: Iterable[Any] = (), floors: Floors = NOTHING
+) -> Certificate:
+    """Return what full gradients prove about a point of the domain.
+
+    Parameters
+    ----------
+    problem : Problem
+    x : array, (d,), or Result
+        A point of the domain, or a result: then what its run proved is kept, and may only become better.
+    bundle : int
+        How many half-spaces to use at most, each for one pass over the data of both levels: that of x, those of ``points``,
+        and further ones at points of its own choice. More make the bounds tighter: some tens often by a factor of ten.
+    points : arrays, optional
+        Other points of the domain at which to evaluate both levels. Each may lower the least g that is known and gives one
+        more half-space.
+    floors : Floors, optional
+        What is proven already, such as ``certificate.floors`` of another point.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If a point does not lie in the domain, or an objective is not finite at it.
+
+    Examples
+    --------
+    >>> import tiebreak
+    >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
+    >>> certificate = tiebreak.certify(problem, [0.5, 0.5])
+    >>> certificate.lower_bound_gap, certificate.upper_bound_gap < 1e-9
+    (0.0, True)
+    """
+    bundle = checks.whole(bundle, "bundle")
+    if hasattr(x, "certificate"):
+        x, floors = x.x, _joined(x.certificate.floors, floors)
+    looks = [_looked_at(problem, x, "x"), *(_looked_at(problem, point, "points") for point in points)]
+    for look in looks[1:]:
+        floors = conclude(problem, look, floors).floors
+    certificate = conclude(problem, looks[0], floors)
+    return certificate if bundle == 1 and len(looks) == 1 else tighten(problem, looks, certificate, bundle)
+
 
 def evaluate(problem: Problem, x: np.ndarray, floors: Floors = NOTHING) -> Certificate:
     """Return the certificate of a point of the domain; what was proven at other points is in ``floors``."""
-    f, f_gradient = _value_and_gradient(problem.upper, x)
-    g, g_gradient = _value_and_gradient(problem.lower, x)
-    atom = np.empty_like(x)
-    if not (math.isfinite(f) and math.isfinite(g)):
-        return Certificate(f, g, math.nan, math.nan, math.nan, math.nan, floors)
+    return conclude(problem, look_at(problem, x), floors)
 
+
+def look_at(problem: Problem, x: np.ndarray) -> Look:
+    """Evaluate both levels in full."""
+    return Look(x, *_value_and_gradient(problem.upper, x), *_value_and_gradient(problem.lower, x))
+
+
+def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
+    """Return what one point proves, with its own half-space."""
+    x, f, f_gradient, g, g_gradient = look
+    if not look.finite:
+        return Certificate(f, g, math.nan, math.nan, math.nan, math.nan, floors)
+    atom = np.empty_like(x)
     lower_floor = g + min(_minimum(problem, g_gradient, x, atom), 0.0)
     floors = Floors(floors.upper, max(floors.lower, lower_floor), min(floors.best_lower, g))
 
-    at_x = float(g_gradient @ x)
-    room = floors.best_lower - g + ROUNDING * (abs(g) + float(np.abs(g_gradient) @ np.abs(x)))
-    _, multiplier = cut_lmo(problem.domain, f_gradient, g_gradient, at_x + room, atom)
+    offset = float(g_gradient @ x) + floors.best_lower - g + look.rounding
+    _, multiplier = cut_lmo(problem.domain, f_gradient, g_gradient, offset, atom)
     if math.isfinite(multiplier):
+        room = offset - float(g_gradient @ x)
         stationarity = multiplier * room - _minimum(problem, f_gradient + multiplier * g_gradient, x, atom)
     else:
         stationarity = math.inf
-    if problem.upper.convex:
+    convex = bool(problem.upper.convex)
+    if convex:
         floors = floors._replace(upper=max(floors.upper, f - stationarity))
     return Certificate(
         upper=f,
         lower=g,
-        upper_bound_gap=f - floors.upper if problem.upper.convex else math.nan,
+        upper_bound_gap=f - floors.upper if convex else math.nan,
         lower_bound_gap=g - floors.lower,
         stationarity=stationarity,
         multiplier=float(multiplier),
         floors=floors,
+        cuts=(HalfSpace(g_gradient, offset),),
+        multipliers=np.array([multiplier], dtype=np.float64),
     )
+
+
+def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundle: int) -> Certificate:
+    """Return a certificate of the first of some points from the half-spaces of all, and of further ones up to a number."""
+    x, floors = looks[0].x, certificate.floors
+    looks, convex = list(looks), bool(problem.upper.convex)
+    while True:
+        lower = Lines(
+            np.array([look.g + look.g_gradient @ (x - look.x) - look.rounding for look in looks]),
+            np.array([look.g_gradient for look in looks]),
+        )
+        upper = Lines(
+            np.array([look.f + look.f_gradient @ (x - look.x) for look in looks]),
+            np.array([look.f_gradient for look in looks]),
+        )
+        floors = floors._replace(lower=max(floors.lower, best_bound(problem.domain, x, lower, Lines.none(x.size)).value))
+        allowed = Lines(lower.values - floors.best_lower, lower.gradients)
+        used = upper if convex else Lines(upper.values[:1], upper.gradients[:1])
+        bound = best_bound(problem.domain, x, used, allowed)
+        if convex and bound.value > floors.upper:
+            floors = floors._replace(upper=bound.value)
+        if len(looks) >= bundle:
+            break
+        stride = STRIDES[len(looks) % len(STRIDES)]
+        look = look_at(problem, x + stride * (bound.point - x))
+        if not look.finite:
+            break
+        looks.append(look)
+        floors = conclude(problem, look, floors).floors
+    return certificate._replace(
+        upper_bound_gap=certificate.upper - floors.upper if convex else math.nan,
+        lower_bound_gap=certificate.lower - floors.lower,
+        stationarity=min(certificate.stationarity, certificate.upper - bound.value)
+        if not convex
+        else certificate.stationarity,
+        floors=floors,
+        cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(*allowed, strict=True)),
+        multipliers=bound.lower,
+    )
+
+
+def _joined(first: Floors, second: Floors) -> Floors:
+    return Floors(max(first.upper, second.upper), max(first.lower, second.lower), min(first.best_lower, second.best_lower))
+
+
+def _looked_at(problem: Problem, point: Any, name: str) -> Look:
+    x = checks.vector(point, name, problem.dimension)
+    if not problem.domain.contains(x):
+        raise ValueError(f"`{name}` must lie in the domain, for bounds to hold, and it does not")
+    look = look_at(problem, x)
+    if not look.finite:
+        raise ValueError(f"an objective is not finite at `{name}`: f = {look.f}, g = {look.g}")
+    return look
 
 
 def _value_and_gradient(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import NOTHING, Certificate, Floors, evaluate
+from tiebreak.certificate import NOTHING, Certificate, Floors, Look, conclude, look_at, tighten
 from tiebreak.domains.products import without_projection
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
@@ -32,6 +32,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
+BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -65,9 +66,10 @@ def minimize(
         Seconds of computing; compilation and the evaluations for the history are not counted.
     tol : (float, float), optional
         (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are looked at with each record.
-    x0 : array, optional
-        A point of the domain to start from. The methods that cut keep g near g(x0), so it should nearly minimise g. If it is
-        not given, a tenth of the budget goes to finding such a point.
+    x0 : array or Result, optional
+        A point of the domain to start from, or a result to go on from, with what was proven on the way to it. The methods
+        that cut keep g near g(x0), so it should nearly minimise g. If it is not given, a tenth of the budget goes to
+        finding such a point.
     seed : int
         Same seed, same result, bit for bit.
     callback : callable, optional
@@ -104,7 +106,13 @@ def minimize(
     limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
-    run = _Run(problem, as_method(method), limits, _start(problem, x0), x0 is None, checks.whole(seed, "seed", least=0))
+    floors = NOTHING
+    if isinstance(x0, Result):
+        floors = x0.certificate.floors if _same(problem, x0.problem) else NOTHING
+        x0 = x0.x
+    run = _Run(
+        problem, as_method(method), limits, _start(problem, x0), floors, x0 is None, checks.whole(seed, "seed", least=0)
+    )
     run.callback = callback
     if checkpoint is not None:
         run.open_checkpoint(checkpoint)
@@ -174,6 +182,13 @@ def _start(problem: Problem, x0: Any) -> np.ndarray:
     return x
 
 
+def _same(first: Problem, second: Problem) -> bool:
+    """Whether what is proven about one problem holds for another."""
+    if first is second:
+        return True
+    return first.compiled and second.compiled and checkpoints.digest(first) == checkpoints.digest(second)
+
+
 class _Block(NamedTuple):
     """A fixed range of iterations with their schedules and costs."""
 
@@ -186,7 +201,9 @@ class _Block(NamedTuple):
 class _Run:
     """One run: everything that changes, most of it as it is stored in a checkpoint."""
 
-    def __init__(self, problem: Problem, method: Method, limits: Limits, x: np.ndarray, seek: bool, seed: int):
+    def __init__(
+        self, problem: Problem, method: Method, limits: Limits, x: np.ndarray, floors: Floors, seek: bool, seed: int
+    ):
         self.problem, self.limits, self.seed = problem, limits, seed
         self.first_x = x
         initial = method.seeks_with if seek else None
@@ -199,6 +216,8 @@ class _Run:
         self.seconds = 0.0
         self.records: list[Record] = []
         self.evaluated: tuple[np.ndarray, Certificate] | None = None  # the last point recorded, and what is proven there
+        self.looks: list[Look] = []  # the last records with their gradients, the newest first
+        self.floors = floors  # what is proven so far
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
@@ -269,7 +288,7 @@ class _Run:
 
     def run_phase(self) -> Status:
         """Run one phase to its end, and return why it ended."""
-        status = Status.TOLERANCE if self._within_tolerance() else None  # a run that is read from disk may be at its end
+        status = Status.CERTIFIED if self._within_tolerance() else None  # a run that is read from disk may be at its end
         while status is None:
             status = self.record() if not self.records or self.due() else self.step()
         return status
@@ -353,12 +372,17 @@ class _Run:
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
         x = self.answer
-        floors = NOTHING if self.evaluated is None else self.evaluated[1].floors
-        certificate = evaluate(self.problem, x, floors)
+        look = look_at(self.problem, x.copy())
+        certificate = conclude(self.problem, look, self.floors)
         if not certificate.finite:
             level = "upper" if not math.isfinite(certificate.upper) else "lower"
             raise NonFiniteError(f"the {level} objective is NaN or infinite at iteration {self.state.iteration[0]}")
-        self.evaluated = (x.copy(), certificate)
+        kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
+        self.looks = [look, *self.looks[: kept - 1]]
+        if self.limits.tol is not None:
+            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+        self.floors = certificate.floors
+        self.evaluated = (look.x, certificate)
         record = Record(
             phase=int(not self.seeking),
             iteration=int(self.state.iteration[0]),
@@ -375,7 +399,7 @@ class _Run:
         self.show()
         if self.callback is not None and self.callback(Snapshot(x, record)):
             return Status.CALLBACK
-        return Status.TOLERANCE if self._within_tolerance() else None
+        return Status.CERTIFIED if self._within_tolerance() else None
 
     @property
     def next_record(self) -> float:
@@ -412,6 +436,8 @@ class _Run:
                     status, error = _status_of(last), last
         assert self.evaluated is not None
         x, certificate = self.evaluated
+        if len(self.looks) > 1 and self.limits.tol is None:  # else each record was made so
+            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if error is not None:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
@@ -424,6 +450,7 @@ class _Run:
             upper_bound_gap=certificate.upper_bound_gap,
             lower_bound_gap=certificate.lower_bound_gap,
             stationarity=certificate.stationarity,
+            certificate=certificate,
             status=status,
             message=message,
             iterations=0 if self.seeking else int(self.state.iteration[0]),
@@ -432,6 +459,7 @@ class _Run:
             empty_cuts=self.empty_cuts,
             seconds=self.seconds,
             history=History(self.records),
+            problem=self.problem,
             method=self.method,
             settings={"compiled": self.problem.compiled, "phases": self.phases, "seed": self.seed},
             error=error,
@@ -494,11 +522,13 @@ class _Run:
             "phase_queries": self.phase_queries,
             "seconds": self.seconds,
             "rng": self.rng.bit_generator.state,
-            "certificate": self.evaluated and self.evaluated[1],
+            "certificate": self.evaluated and self.evaluated[1][:7],
+            "floors": self.floors,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
-        arrays = {**checkpoints.flatten(self.state), **history, "counts": self.counts, "evaluated": point}
+        looks = {f"looks.{name}": np.array([getattr(look, name) for look in self.looks]) for name in Look._fields}
+        arrays = {**checkpoints.flatten(self.state), **history, **looks, "counts": self.counts, "evaluated": point}
         try:
             checkpoints.save(self.path, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
@@ -516,9 +546,12 @@ class _Run:
         self.rng.bit_generator.state = meta["rng"]
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
+        columns = [arrays[f"looks.{name}"] for name in Look._fields]
+        self.looks = [Look(x, float(f), df, float(g), dg) for x, f, df, g, dg in zip(*columns, strict=True)]
+        self.floors = Floors(*meta["floors"])
         if meta["certificate"] is not None:
             *values, floors = meta["certificate"]
-            self.evaluated = (arrays["evaluated"], Certificate._make([*values, Floors(*floors)]))
+            self.evaluated = (arrays["evaluated"], Certificate._make([*values, Floors(*floors), (), np.zeros(0)]))
 
     def show(self) -> None:
         """Bring the progress bar up to date."""

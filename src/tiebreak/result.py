@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from tiebreak.certificate import Certificate
+
 
 class Status(Enum):
     """Why a run ended, as a sentence."""
 
-    TOLERANCE = "tolerance reached: both bounds (for f not convex, its stationarity) are within `tol`"
+    CERTIFIED = "certified: both bounds (for f not convex, the lower bound and the stationarity) are within `tol`"
     QUERIES = "budget spent: `max_queries` samples were drawn"
     ITERATIONS = "budget spent: `max_iterations` were made"
     TIME = "budget spent: `time_limit` has passed"
@@ -104,6 +106,9 @@ class Result:
     stationarity : float
         The largest decrease of f's linear model over the points that g's cut at x leaves; for f not convex a measure of how
         far x is from stationary.
+    certificate : Certificate
+        These values and bounds, with the half-spaces that prove them; ``certify(problem, result, bundle=20)`` makes the
+        bounds tighter.
     status : Status
     message : str
         The status as a sentence, with details where there are any.
@@ -116,8 +121,10 @@ class Result:
     seconds : float
         Computing time, without compilation and the evaluations for the history.
     history : History
+    problem : Problem
+        What was solved.
     method : Method
-        The method as it was configured.
+        The method with all its parameters.
     settings : dict
         What was decided on the way.
     error : Exception or None
@@ -131,6 +138,7 @@ class Result:
     upper_bound_gap: float
     lower_bound_gap: float
     stationarity: float
+    certificate: Certificate
     status: Status
     message: str
     iterations: int
@@ -139,6 +147,7 @@ class Result:
     empty_cuts: int
     seconds: float
     history: History
+    problem: Any
     method: Any
     settings: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
