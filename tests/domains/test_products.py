@@ -12,6 +12,7 @@ from tiebreak.domains import contains, diameter, lmo
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.cut import dual_search
 from tiebreak.domains.products import Columns, Product
+from tiebreak.domains.simplices import Simplex
 from tiebreak.engine import compilable
 
 
@@ -247,3 +248,11 @@ def test_the_diameter_of_a_product_adds_squares():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_cut_that_touches_a_product_takes_the_best_point_of_the_face():
+    """The curved part nears its end with 1/λ², while ties of the other part are broken at any λ."""
+    product = Product(D=Columns(L2Ball(1.0), (2, 1)), w=(Simplex(1.0), 3))
+    c, a = np.array([1.0, 0.5, 0.0, -0.2, -2.0]), np.array([0.3, -0.7, 1.0, 0.0, 0.0])
+    cut = product.cut_lmo(c, a, a @ product.lmo(a))
+    assert cut.point[2:].tolist() == [0.0, 0.0, 1.0]

@@ -28,6 +28,7 @@ from tiebreak.vectors import abs_argmax, copy, dot, move
 
 MAX_PASSES = 1000  # a polytope needs about ten, a curved set too; the gap falls below rounding long before
 ROUNDING = 4e-16
+GRANTED = 1e-14  # by how much an atom may violate the cut and count as inside, relative to the values at hand
 GAP = 1e-14  # what is left to gain, relative to the values at hand, at which the search ends
 SECANTS = 4  # at most, between two crossings: a polytope ends at a crossing alone
 LINEAR = 0.25  # how far from linear the slope may be, relative to its range, for the secant to be trusted
@@ -92,7 +93,9 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
     low_p, low_q, high_p, high_q = 1.0, 0.0, 0.0, 1.0  # the rays of the atoms outside and inside
     low_slope, high_slope = a_outside - bound, a_inside - bound  # as the secant sees them
     # Where the cut touches Z, the best atom of the face may seem to violate it, by rounding; it is inside.
-    edge = bound + min(ROUNDING * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
+    edge = bound + min(GRANTED * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
+    if not edge < a_outside:  # the next number: no half of the difference
+        edge = bound
     p, q, width, side = 0.0, 1.0, math.inf, 0
     gap = last_gap = last_width = older_gap = older_width = math.inf
     smooth, others = False, 0  # whether to trust the secant; passes since the last crossing
