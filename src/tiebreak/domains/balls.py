@@ -13,10 +13,8 @@ from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains
 from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, copy, dot, fill, scale
+from tiebreak.vectors import abs_argmax, copy, dot, fill, reciprocal, scale, tame
 
-SMALLEST = 1e-300  # the reciprocal of anything smaller may overflow
-MODEST = 1e-75  # no product of four numbers between this and its reciprocal overflows, in any order
 PARALLEL = 1e-14  # what is left of c across a, relative to c, when only rounding is left
 HALVINGS = 64  # of a share of 1: down to rounding
 
@@ -57,22 +55,6 @@ class L2Ball(Domain, _L2Ball):
 def center_at(domain, i):
     """Return an entry of the centre."""
     return domain.center[i] if domain.center.size > 0 else 0.0
-
-
-@kernel
-def reciprocal(size):
-    """Return a finite factor that brings numbers of this size to about 1, and subnormal ones well above them."""
-    if size == 0.0:
-        return 1.0
-    return 1.0 / size if size > SMALLEST else 1.0 / SMALLEST
-
-
-@kernel
-def tame(x, size):
-    """Return x, whose largest entry has this size, and 1; or a multiple, if its products could overflow, and the factor."""
-    if size == 0.0 or MODEST <= size <= 1.0 / MODEST:
-        return x, 1.0
-    return x * reciprocal(size), reciprocal(size)
 
 
 @lmo.register(L2Ball)

@@ -92,10 +92,7 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
     c_inside, a_inside = dot(c, inside), dot(a, inside)
     low_p, low_q, high_p, high_q = 1.0, 0.0, 0.0, 1.0  # the rays of the atoms outside and inside
     low_slope, high_slope = a_outside - bound, a_inside - bound  # as the secant sees them
-    # Where the cut touches Z, the best atom of the face may seem to violate it, by rounding; it is inside.
-    edge = bound + min(GRANTED * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
-    if not edge < a_outside:  # the next number: no half of the difference
-        edge = bound
+    edge = edge_of(a_outside, a_inside, bound)
     p, q, width, side = 0.0, 1.0, math.inf, 0
     gap = last_gap = last_width = older_gap = older_width = math.inf
     smooth, others = False, 0  # whether to trust the secant; passes since the last crossing
@@ -187,6 +184,16 @@ def improves(p, q, c_inside, a_inside, c_new, a_new):
     """Return whether a new atom lowers p c + q a by more than rounding."""
     gain = p * (c_inside - c_new) + q * (a_inside - a_new)
     return gain > ROUNDING * (p * abs(c_new) + q * abs(a_new))
+
+
+@kernel
+def edge_of(a_outside, a_inside, bound):
+    """Return up to where an atom counts as inside.
+
+    Where the cut touches Z, the best atom of the face may seem to violate it, by rounding. The atom outside stays there.
+    """
+    edge = bound + min(GRANTED * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
+    return edge if edge < a_outside else bound
 
 
 @kernel

@@ -9,11 +9,9 @@ from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
 from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, copy, fill, scale
+from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale, select
 
 ORIGIN = -1  # stands for the atom 0 where others are known by their coordinate
-
-_BLOCK = 64
 
 
 class _Scale(NamedTuple):
@@ -274,78 +272,6 @@ def value_at(x, i):
     return 0.0 if i == ORIGIN else x[i]
 
 
-@kernel
-def argmin(x):
-    """Return the index of the smallest entry of x."""
-    return argmin_of_sum(1.0, x, 0.0, x)
-
-
-@kernel
-def argmin_of_sum(p, x, q, y):
-    """Return the index of the smallest p x_i + q y_i, for finite numbers.
-
-    Minima in four lanes, because each comparison waits for the one before; then a look at the best block for the place.
-    """
-    best = math.inf
-    start = 0
-    whole = x.size // _BLOCK * _BLOCK
-    for low in range(0, whole, _BLOCK):
-        lane_0, lane_1, lane_2, lane_3 = math.inf, math.inf, math.inf, math.inf
-        for i in range(low, low + _BLOCK, 4):
-            lane_0 = smaller(p * x[i] + q * y[i], lane_0)
-            lane_1 = smaller(p * x[i + 1] + q * y[i + 1], lane_1)
-            lane_2 = smaller(p * x[i + 2] + q * y[i + 2], lane_2)
-            lane_3 = smaller(p * x[i + 3] + q * y[i + 3], lane_3)
-        within = smaller(smaller(lane_0, lane_1), smaller(lane_2, lane_3))
-        if within < best:
-            best = within
-            start = low
-    for i in range(whole, x.size):
-        if p * x[i] + q * y[i] < best:
-            best = p * x[i] + q * y[i]
-            start = i
-    index = start
-    best = p * x[start] + q * y[start]
-    for i in range(start + 1, min(start + _BLOCK, x.size)):
-        if p * x[i] + q * y[i] < best:
-            best = p * x[i] + q * y[i]
-            index = i
-    return index
-
-
-@kernel
-def smaller(value, least):
-    """Return the smaller one; unlike ``min``, it is one instruction, because a NaN for the first is passed over."""
-    return value if value < least else least
-
-
-@kernel
-def select(x, rank):
-    """Return the entry of x that has ``rank`` smaller or equal ones before it in order; x is permuted (Hoare, 1961)."""
-    low, high = 0, x.size - 1
-    lot = 1
-    while low < high:
-        lot = lot * 48271 % 2147483647  # pivots at random places, so that no order of the entries is a bad one
-        pivot = x[low + lot % (high - low + 1)]
-        i, j = low, high
-        while i <= j:
-            while x[i] < pivot:
-                i += 1
-            while x[j] > pivot:
-                j -= 1
-            if i <= j:
-                x[i], x[j] = x[j], x[i]
-                i += 1
-                j -= 1
-        if rank <= j:
-            high = j
-        elif rank >= i:
-            low = i
-        else:
-            break
-    return x[rank]
-
-
 # Projection
 
 
@@ -506,12 +432,3 @@ def within(x, cap, margin):
     for i in range(x.size):
         inside = inside and -margin <= x[i] <= cap + margin
     return inside
-
-
-@kernel(reorder=True)
-def plain_sum(x):
-    """Return Σ x_i."""
-    total = 0.0
-    for i in range(x.size):
-        total += x[i]
-    return total
