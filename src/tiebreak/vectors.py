@@ -136,6 +136,13 @@ def magnitude(value):
 
 
 @kernel
+def ordered_bits(value):
+    """Return the bits of a number as an integer, in the order of the values."""
+    bits = np.float64(value).view(np.int64)
+    return bits ^ ((bits >> 63) & _MAGNITUDE)
+
+
+@kernel
 def argmin(x):
     """Return the index of the smallest entry of x."""
     return argmin_of_sum(1.0, x, 0.0, x)
@@ -180,31 +187,34 @@ def smaller(value, least):
     return value if value < least else least
 
 
-@kernel
+@kernel(inline=False)
 def select(x, rank):
-    """Return the entry of x that has ``rank`` smaller or equal ones before it in order; x is permuted (Hoare, 1961)."""
-    low, high = 0, x.size - 1
+    """Return the entry of x that has ``rank`` smaller or equal ones before it in order; x is overwritten.
+
+    Hoare (1961), without a branch that depends on the entries, as half of the guesses would be wrong; O(d) expected.
+    """
+    left = x.size
+    pivot = x[0]
     lot = 1
-    while low < high:
-        lot = lot * 48271 % 2147483647  # pivots at random places, so that no order of the entries is a bad one
-        pivot = x[low + lot % (high - low + 1)]
-        i, j = low, high
-        while i <= j:
-            while x[i] < pivot:
-                i += 1
-            while x[j] > pivot:
-                j -= 1
-            if i <= j:
-                x[i], x[j] = x[j], x[i]
-                i += 1
-                j -= 1
-        if rank <= j:
-            high = j
-        elif rank >= i:
-            low = i
-        else:
+    while left > 0:
+        lot = lot * 48271 % 2147483647  # pivots from random places, so that no order of the entries is a bad one
+        pivot = middle_of(x[lot % left], x[lot // 7 % left], x[lot // 49 % left])
+        below = 0
+        same = 0
+        for i in range(left):
+            below += 1 if x[i] < pivot else 0
+            same += 1 if x[i] == pivot else 0
+        if below <= rank < below + same:
             break
-    return x[rank]
+        smaller_ones = rank < below
+        kept = 0
+        for i in range(left):
+            own = x[i]
+            x[kept] = own
+            kept += 1 if (own < pivot if smaller_ones else own > pivot) else 0
+        left = kept
+        rank -= 0 if smaller_ones else below + same
+    return pivot
 
 
 @kernel

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from solvers import ConicModel, LinearModel, stated
 
 from tiebreak import SBCGF, CutStatus, LeastSquares, Problem, SpiderFW, SquaredNorm, minimize, power
-from tiebreak.domains import cut_lmo, cut_step, project
+from tiebreak.domains import cut_lmo, cut_step, projects
 from tiebreak.domains.base import INVALID
 from tiebreak.engine import compilable, interpreted
 
@@ -179,7 +179,7 @@ def test_projection_is_the_nearest_point_or_says_that_there_is_none(case):
     for k in range(40):
         domain, d = case.make(rng, 1 + k % case.largest)
         x = rng.standard_normal(d) * 10.0 ** rng.uniform(-1, 1)
-        if not project.supports(domain):
+        if not projects(domain):
             with pytest.raises(NotImplementedError, match="has no `project`"):
                 domain.project(x)
             return

@@ -16,9 +16,9 @@ import numpy as np
 
 from tiebreak.domains.balls import PARALLEL
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
-from tiebreak.domains.cut import GAP, MAX_PASSES, ROUNDING, boundary_weight, crossing, relative_gap
+from tiebreak.domains.cut import GAP, MAX_PASSES, ROUNDING, boundary_weight, crossing, opening, relative_gap
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, reciprocal
+from tiebreak.vectors import reciprocal
 
 
 class Frames(NamedTuple):
@@ -34,8 +34,8 @@ class Frames(NamedTuple):
 @kernel
 def ball_columns_cut(domain, c, a, b, out):
     """Solve the cut: two looks at the data, and Newton's method on three numbers a column."""
-    size_c, size_a = abs(c[abs_argmax(c)]), abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     per_c, per_a = reciprocal(size_c), reciprocal(size_a)
     work = np.empty((5, domain.columns))  # a few numbers a column, little next to the data

@@ -10,7 +10,7 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo, project
-from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight
+from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight, opening
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, copy, dot, fill, reciprocal, scale, tame
@@ -73,9 +73,8 @@ def against(domain, c, norm, out):
 
 @cut_lmo.register(L2Ball)
 def _(domain, c, a, b, out):
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     c, factor_c = tame(c, size_c)
     a, factor_a = tame(a, size_a)
@@ -290,9 +289,8 @@ def _(domain, c, out):
 
 @cut_lmo.register(GroupBall)
 def _(domain, c, a, b, out):
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     per_c, per_a = reciprocal(size_c), reciprocal(size_a)
     bound = b * per_a / domain.radius

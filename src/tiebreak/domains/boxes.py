@@ -9,10 +9,11 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.domains.base import Domain, contains, cut_lmo, diameter, lmo, project
-from tiebreak.domains.cut import ROUNDING, dual_search
+from tiebreak.domains.cut import ROUNDING, dual_search, next_atom
 from tiebreak.domains.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
+from tiebreak.domains.ranking import first_threshold, next_threshold
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, abs_sum, middle_of, reciprocal
+from tiebreak.vectors import abs_argmax, abs_sum, reciprocal
 
 STEPS = 1000  # on data it is about five
 EQUAL = 1e-14  # the relative difference of two sums that only rounding sets apart
@@ -215,40 +216,28 @@ class KSparse(Domain, _KSparse):
 
 @lmo.register(KSparse)
 def _(domain, c, out):
-    threshold, ties = kth_largest(domain.k, c, out)
-    for i in range(c.size):
-        entry = -math.copysign(domain.radius, c[i])
-        out[i] = entry if abs(c[i]) > threshold else 0.0
-        if abs(c[i]) == threshold and ties > 0:
-            out[i] = entry
-            ties -= 1
+    place_largest(domain, c, -first_threshold(c, True, domain.k - 1, out), out)
+
+
+@next_atom.register(KSparse)
+def _(domain, c, a, out):
+    place_largest(domain, c, -next_threshold(c, True, domain.k - 1, out), out)
 
 
 @kernel
-def kth_largest(k, c, work):
-    """Return the k-th largest |c_i| and how many entries of this size are among the k largest; O(d) expected."""
-    left = c.size
+def place_largest(domain, c, threshold, out):
+    """Set the k entries against the largest of c, which are at least a threshold: those at it come last."""
+    tied = domain.k
     for i in range(c.size):
-        work[i] = abs(c[i])
-    pivot = math.inf
-    while left > 0:
-        pivot = middle_of(work[0], work[left // 2], work[left - 1])
-        above = 0
-        same = 0
-        for i in range(left):
-            above += work[i] > pivot
-            same += work[i] == pivot
-        if above < k <= above + same:
-            return pivot, k - above
-        larger = above >= k
-        kept = 0
-        for i in range(left):  # without a branch: the entries are in no order
-            own = work[i]
-            work[kept] = own
-            kept += 1 if (own > pivot if larger else own < pivot) else 0
-        left = kept
-        k -= 0 if larger else above + same
-    return pivot, k
+        above = abs(c[i]) > threshold
+        out[i] = -math.copysign(domain.radius, c[i]) if above else 0.0
+        tied -= 1 if above else 0
+    for i in range(c.size):
+        if tied == 0:
+            return
+        if abs(c[i]) == threshold:
+            out[i] = -math.copysign(domain.radius, c[i])
+            tied -= 1
 
 
 @cut_lmo.register(KSparse)

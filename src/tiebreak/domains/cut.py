@@ -53,9 +53,8 @@ def _(domain, c, a, out):
 @kernel
 def dual_search(domain, c, a, b, out):
     """Solve the cut over any set with a linear minimisation oracle; it allocates five vectors."""
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     work = np.empty((5, c.size))
     unit_c = normalise(c, size_c, work[0])
@@ -140,6 +139,13 @@ def _(domain, c, a, b, step, x, work):
     if status != INVALID:
         move(x, work, step)
     return status, multiplier
+
+
+@kernel
+def opening(c, a, b):
+    """Return whether a cut is made of numbers, and the largest |c_i| and |a_i|."""
+    size_c, size_a = abs(c[abs_argmax(c)]), abs(a[abs_argmax(a)])
+    return math.isfinite(size_c) and math.isfinite(size_a) and not math.isnan(b), size_c, size_a
 
 
 @kernel

@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
+from tiebreak.domains.cut import opening
 from tiebreak.engine import generic, kernel
-from tiebreak.vectors import abs_argmax, is_modest, middle_of, reciprocal
+from tiebreak.vectors import is_modest, middle_of, reciprocal
 
 LOOKS = 6  # at most, each at two λ
 MARGIN = 0.03  # of the two λ about the one that is expected, relative to the λ known
@@ -41,8 +42,8 @@ def knapsack_cut(domain, c, a, b, out):
     size_c, size_a, at_start, least = box_sums(domain, c, a)
     factor_c, factor_a = 1.0, 1.0
     if not (is_modest(size_c) and is_modest(size_a) and is_modest(abs(at_start) + abs(least))):
-        size_c, size_a = abs(c[abs_argmax(c)]), abs(a[abs_argmax(a)])
-        if not (math.isfinite(size_c) and math.isfinite(size_a)):
+        valid, size_c, size_a = opening(c, a, b)
+        if not valid:
             return INVALID, math.nan
         factor_c, factor_a = reciprocal(size_c), reciprocal(size_a)
         c, a = c * factor_c, a * factor_a

@@ -11,16 +11,16 @@ import math
 import numpy as np
 
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
-from tiebreak.domains.cut import MAX_PASSES, boundary_weight, crossing, edge_of, improves, multiplier_of, ray
+from tiebreak.domains.cut import MAX_PASSES, boundary_weight, crossing, edge_of, improves, multiplier_of, opening, ray
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, abs_argmax_of_sum, copy, fill, reciprocal
+from tiebreak.vectors import abs_argmax_of_sum, copy, fill, reciprocal
 
 
 @kernel
 def l1_columns_cut(domain, c, a, b, out):
     """Solve the cut; it allocates a few numbers a column."""
-    size_c, size_a = abs(c[abs_argmax(c)]), abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     per_c, per_a = reciprocal(size_c), reciprocal(size_a)
     bound = b * per_a / domain.set.radius

@@ -12,11 +12,10 @@ from tiebreak import checks
 from tiebreak.domains.ball_columns import ball_columns_cut, column
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.base import INVALID, Domain, contains, cut_lmo, diameter, lmo, project
-from tiebreak.domains.cut import dual_search, next_atom
+from tiebreak.domains.cut import dual_search, next_atom, opening
 from tiebreak.domains.l1 import L1Ball
 from tiebreak.domains.l1_columns import l1_columns_cut
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax
 
 
 class _Columns(NamedTuple):
@@ -62,9 +61,8 @@ class Columns(Domain, _Columns):
     def dimension(self) -> int:  # type: ignore[override]
         return self.rows * self.columns
 
-    def project(self, x: Any) -> np.ndarray:
-        require_projection(self)
-        return super().project(x)
+    def inner_sets(self) -> tuple[Domain, ...]:
+        return (self.set,)
 
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         return {"x": x.reshape(self.columns, self.rows).T}
@@ -92,6 +90,9 @@ class Pair(Domain, _Pair):
     """The product of two sets, one after the other in one vector. A product of more is a pair of a set and a pair."""
 
     __slots__ = ()
+
+    def inner_sets(self) -> tuple[Domain, ...]:
+        return self.first, self.second
 
 
 class _Product(NamedTuple):
@@ -134,9 +135,8 @@ class Product(Domain, _Product):
     def dimension(self) -> int:  # type: ignore[override]
         return self.size
 
-    def project(self, x: Any) -> np.ndarray:
-        require_projection(self)
-        return super().project(x)
+    def inner_sets(self) -> tuple[Domain, ...]:
+        return tuple(part for _, part, _ in self.named_parts())
 
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         views: dict[str, np.ndarray] = {}
@@ -180,17 +180,6 @@ def sized_part(name: str, value: Any) -> tuple[Any, int]:
     if None not in (size, part.dimension) and size != part.dimension:
         raise ValueError(f"`{name}` has dimension {part.dimension}, got {size}")
     return part, size or part.dimension or 0
-
-
-def require_projection(domain: Any) -> None:
-    """Raise an error that names the set without projection inside another one."""
-    if isinstance(domain, Product):
-        for _, part, _ in domain.named_parts():
-            require_projection(part)
-    elif isinstance(domain, Columns):
-        require_projection(domain.set)
-    elif not project.supports(domain):
-        raise NotImplementedError(f"{type(domain).__name__} has no `project`; methods that project cannot use it")
 
 
 # Columns in any set.
@@ -260,7 +249,7 @@ def _(domain, c, a, out):
 
 @cut_lmo.register(Pair)
 def _(domain, c, a, b, out):
-    if not (math.isfinite(c[abs_argmax(c)]) and math.isfinite(a[abs_argmax(a)])) or math.isnan(b):
+    if not opening(c, a, b)[0]:
         return INVALID, math.nan
     k = domain.split
     if not couples(a[:k]):

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
-from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
+from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, next_atom
+from tiebreak.domains.l1 import shrinkage_level
+from tiebreak.domains.ranking import first_threshold, next_threshold
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale, select
+from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
 
 ORIGIN = -1  # stands for the atom 0 where others are known by their coordinate
 
@@ -128,21 +130,33 @@ def _(domain, c, out):
 
 @lmo.register(CappedSimplex)
 def _(domain, c, out):
-    # The smallest entries get the cap, the next one what is left. ``out`` is where they are selected.
-    full = min(int(domain.total / domain.cap), c.size)
-    left = min(max(domain.total - full * domain.cap, 0.0), domain.cap)
-    if full == c.size:
-        fill(out, domain.cap)
-        return
-    copy(c, out)
-    threshold = select(out, full)
+    full, left = portions(domain)
+    threshold = first_threshold(c, False, full, out) if full < c.size else math.inf
+    hand_out(domain, c, threshold, full, left, out)
+
+
+@next_atom.register(CappedSimplex)
+def _(domain, c, a, out):
+    full, left = portions(domain)
+    threshold = next_threshold(c, False, full, out) if full < c.size else math.inf
+    hand_out(domain, c, threshold, full, left, out)
+
+
+@kernel
+def portions(domain):
+    """Return how many coordinates get the cap, and what the next one gets."""
+    full = min(int(domain.total / domain.cap), domain.size)
+    return full, min(max(domain.total - full * domain.cap, 0.0), domain.cap)
+
+
+@kernel
+def hand_out(domain, c, threshold, full, left, out):
+    """Give the cap to the entries below a threshold, and to as many at it as are to get it; what is left to one more."""
     tied = full
     for i in range(c.size):
-        if c[i] < threshold:
-            out[i] = domain.cap
-            tied -= 1
-        else:
-            out[i] = 0.0
+        below = c[i] < threshold
+        out[i] = domain.cap if below else 0.0
+        tied -= 1 if below else 0
     for i in range(c.size):
         if c[i] == threshold:
             out[i] = domain.cap if tied > 0 else left
@@ -294,27 +308,12 @@ def _(domain, x, out):
 def project_to_simplex(x, size, out):
     """Set ``out`` to the point of {s ≥ 0 : Σ s_i = size} that is nearest to x.
 
-    It is max(level − gap_i, 0) with gap_i = max x − x_i and the level that gives the right sum. Michelot (1986): take the
-    level of all coordinates, drop those that it leaves at zero, and again. A gap beyond the size never survives. ``out``
-    holds the gaps that are left.
+    It is max(level − gap_i, 0) with gap_i = max x − x_i and the level that gives the right sum.
     """
     largest = x[argmin_of_sum(-1.0, x, 0.0, x)]
     for i in range(x.size):
         out[i] = largest - x[i]
-    level = size
-    left = x.size
-    while True:
-        kept = 0
-        total = 0.0
-        for i in range(left):
-            if out[i] < level:
-                out[kept] = out[i]
-                total += out[i]
-                kept += 1
-        left = kept
-        before, level = level, size / left + total / left
-        if level >= before:
-            break
+    level = shrinkage_level(size, out, x.size)
     for i in range(x.size):
         out[i] = max(level - (largest - x[i]), 0.0)
 
