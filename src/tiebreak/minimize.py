@@ -18,7 +18,7 @@ import numpy as np
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
 from tiebreak.certificate import NOTHING, Certificate, Floors, Look, conclude, look_at, tighten
-from tiebreak.domains.products import without_projection
+from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
@@ -177,7 +177,7 @@ def _start(problem: Problem, x0: Any) -> np.ndarray:
         return 0.5 * (problem.domain.lmo(ones) + problem.domain.lmo(-ones))
     x = checks.vector(x0, "x0", problem.dimension)
     if not problem.domain.contains(x):
-        hint = "; `problem.domain.project(x0)` is the nearest point" if without_projection(problem.domain) is None else ""
+        hint = "; `problem.domain.project(x0)` is the nearest point" if projects(problem.domain) else ""
         raise ValueError(f"`x0` must lie in the domain, and it does not{hint}")
     return x
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import cvxpy
 import numpy as np
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linear_sum_assignment
 
 from tiebreak import L1Ball
 from tiebreak.domains.balls import GroupBall, L2Ball
@@ -33,23 +33,8 @@ class Case(NamedTuple):
     minimum: Callable[[Any, np.ndarray], float]  # min ⟨c, s⟩ over the set, in NumPy
     violation: Callable[[Any, np.ndarray], float]  # how far x is outside, relative to the size of the set; 0 inside
     constraints: Callable[[Any, cvxpy.Variable], list[Any]]  # the set for CVXPY
-    linear: Callable[[Any, int], dict[str, Any]] | None = None  # the set for SciPy's linprog, if it is a polytope
+    linear: Callable[[Any, int], dict[str, Any]] | None = None  # in the words of SciPy's linprog, if it is a polytope
     largest: int = 12  # dimension in the property tests
-
-
-def solve(case: Case, domain: Any, c: np.ndarray, a: np.ndarray, b: float) -> float | None:
-    """Return min ⟨c, s⟩ over the set and ⟨a, s⟩ ≤ b by HiGHS or Clarabel; None if it says that there is no such point."""
-    if case.linear is not None:
-        model = case.linear(domain, c.size)
-        lift = model.pop("lift", np.eye(c.size))  # s = lift @ variables
-        rows = np.vstack([model.pop("A_ub", np.empty((0, lift.shape[1]))), a @ lift])
-        bounds = np.append(model.pop("b_ub", np.empty(0)), b)
-        solved = linprog(c @ lift, A_ub=rows, b_ub=bounds, method="highs", **model)
-        return None if solved.status == 2 else float(solved.fun)
-    s = cvxpy.Variable(c.size)
-    model = cvxpy.Problem(cvxpy.Minimize(c @ s), [*case.constraints(domain, s), a @ s <= b])
-    model.solve(solver=cvxpy.CLARABEL)
-    return None if model.status.startswith("infeasible") else float(model.value)
 
 
 def make_l2_ball(rng: np.random.Generator, d: int) -> tuple[L2Ball, int]:
@@ -80,10 +65,22 @@ def make_k_sparse(rng: np.random.Generator, d: int) -> tuple[KSparse, int]:
 
 
 def positive_and_negative_part(weights: np.ndarray, total: float, largest: float | None = None) -> dict[str, Any]:
-    """The set {x : Σ w_i |x_i| ≤ total, |x_i| ≤ largest} for linprog, by s = s⁺ − s⁻."""
+    """The set {x : Σ w_i |x_i| ≤ total, |x_i| ≤ largest} for a linear program, by s = s⁺ − s⁻."""
     d = weights.size
     lift = np.hstack([np.eye(d), -np.eye(d)])
     return {"lift": lift, "A_ub": np.r_[weights, weights][None], "b_ub": np.array([total]), "bounds": (0, largest)}
+
+
+def l1_columns(z: Any) -> dict[str, Any]:
+    """Columns in an ℓ1 ball for a linear program, by s = s⁺ − s⁻."""
+    sums = np.kron(np.eye(z.columns), np.ones(z.rows))
+    lift = np.hstack([np.eye(z.dimension), -np.eye(z.dimension)])
+    return {
+        "lift": lift,
+        "A_ub": np.hstack([sums, sums]),
+        "b_ub": np.full(z.columns, z.set.radius),
+        "bounds": (0, None),
+    }
 
 
 def outside_simplex(x: np.ndarray, scale: float, total: float) -> float:
@@ -146,6 +143,12 @@ def polytope_slack(z: Any, x: np.ndarray) -> np.ndarray:
     return np.concatenate([model["b_ub"] - model["A_ub"] @ x, unit - x, x + unit, *pair]) / unit
 
 
+def polytope_constraints(z: Any, s: cvxpy.Variable) -> list[Any]:
+    model, unit = POLYTOPES[z]
+    rows = [model["A_ub"] @ s <= model["b_ub"], s <= unit, s >= -unit]
+    return [*rows, model["A_eq"] @ s == model["b_eq"]] if "A_eq" in model else rows
+
+
 @functools.cache
 def corners(z: Any) -> np.ndarray:
     """All vertices: where as many rows as there are variables are tight."""
@@ -184,33 +187,15 @@ def make_product(rng: np.random.Generator, d: int) -> tuple[Any, int]:
     return product, product.dimension
 
 
-def product_views(z: Any, x: Any) -> tuple[list[Any], Any, Any]:
-    """Return the columns of D, w and the weights."""
-    (_, balls, at_d), (_, _, at_w), (_, _, at_weights) = z.named_parts()
-    columns = [x[at_d][j * balls.rows : (j + 1) * balls.rows] for j in range(balls.columns)]
-    return columns, x[at_w], x[at_weights]
+def by_part(z: Any, x: Any) -> list[tuple[Case, Any, Any]]:
+    """Return the case of each part of a product, the part, and its share of a vector."""
+    return [(case_of(part), part, x[where]) for _, part, where in z.named_parts()]
 
 
-def product_minimum(z: Any, c: np.ndarray) -> float:
-    (_, balls, _), (_, ball, _), (_, simplex, _) = z.named_parts()
-    columns, w, weights = product_views(z, c)
-    curved = -balls.set.radius * sum(np.linalg.norm(column) for column in columns)
-    return curved - ball.radius * np.abs(w).max() + simplex.scale * weights.min()
-
-
-def product_violation(z: Any, x: np.ndarray) -> float:
-    (_, balls, _), (_, ball, _), (_, simplex, _) = z.named_parts()
-    columns, w, weights = product_views(z, x)
-    excess = [np.linalg.norm(column) / balls.set.radius - 1.0 for column in columns]
-    excess += [np.abs(w).sum() / ball.radius - 1.0, abs(weights.sum() / simplex.scale - 1.0), -weights.min()]
-    return max(*excess, 0.0)
-
-
-def product_constraints(z: Any, s: cvxpy.Variable) -> list[Any]:
-    (_, balls, _), (_, ball, _), (_, simplex, _) = z.named_parts()
-    columns, w, weights = product_views(z, s)
-    curved = [cvxpy.norm2(column) <= balls.set.radius for column in columns]
-    return [*curved, cvxpy.norm1(w) <= ball.radius, weights >= 0, cvxpy.sum(weights) == simplex.scale]
+def case_of(domain: Any) -> Case:
+    """Return the case that states a set."""
+    name = f"Columns{type(domain.set).__name__}" if isinstance(domain, Columns) else type(domain).__name__
+    return next(case for case in CASES if case.name == name)
 
 
 def centre(z: Any) -> np.ndarray:
@@ -264,12 +249,7 @@ CASES = [
         minimum=lambda z, c: -z.radius * np.abs(c).max(),
         violation=lambda z, x: max(np.abs(x).sum() / z.radius - 1.0, 0.0),
         constraints=lambda z, s: [cvxpy.norm1(s) <= z.radius],
-        linear=lambda z, d: {
-            "lift": np.hstack([np.eye(d), -np.eye(d)]),
-            "A_ub": np.ones((1, 2 * d)),
-            "b_ub": np.array([z.radius]),
-            "bounds": (0, None),
-        },
+        linear=lambda z, d: positive_and_negative_part(np.ones(d), z.radius),
     ),
     Case(
         name="L2Ball",
@@ -366,7 +346,7 @@ CASES = [
         make=make_polytope,
         minimum=lambda z, c: (corners(z) @ c).min(),
         violation=lambda z, x: max(-polytope_slack(z, x).min(), 0.0),
-        constraints=lambda z, s: [],
+        constraints=polytope_constraints,
         linear=lambda z, d: {**POLYTOPES[z][0], "bounds": [(-POLYTOPES[z][1], POLYTOPES[z][1])] * d},
         largest=4,
     ),
@@ -383,13 +363,14 @@ CASES = [
         minimum=lambda z, c: -z.set.radius * column_norms(z, c, np.inf).sum(),
         violation=lambda z, x: max(column_norms(z, x, 1).max() / z.set.radius - 1.0, 0.0),
         constraints=lambda z, s: [cvxpy.norm1(x) <= z.set.radius for x in column_expressions(z, s)],
+        linear=lambda z, d: l1_columns(z),
     ),
     Case(
         name="Product",
         make=make_product,
-        minimum=product_minimum,
-        violation=product_violation,
-        constraints=product_constraints,
+        minimum=lambda z, c: sum(case.minimum(part, own) for case, part, own in by_part(z, c)),
+        violation=lambda z, x: max(case.violation(part, own) for case, part, own in by_part(z, x)),
+        constraints=lambda z, s: [row for case, part, own in by_part(z, s) for row in case.constraints(part, own)],
     ),
     Case(
         name="NuclearBall",

@@ -173,3 +173,19 @@ def test_size_and_membership():
     assert GroupBall([[0, 1], [2]], 6.0).contains([3.0, -4.0, 1.0])
     assert not GroupBall([[0, 1], [2]], 6.0).contains([3.0, -4.0, 1.1])
     assert GroupBall([[0, 1], [2]], 6.0).contains([3.0, -4.0, 1.1], tol=0.02)
+
+
+@pytest.mark.parametrize("scale_c", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("scale_a", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("center", [None, [0.5, -0.25, 1.0, 0.0]])
+def test_a_cut_of_the_l2_ball_does_not_feel_the_sizes_of_its_vectors(scale_c, scale_a, center):
+    """Squares of such numbers overflow or vanish: in a sum that the compiler may reorder, factors must not come last."""
+    ball = L2Ball(2.0, center)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        c, a = rng.standard_normal(4), rng.standard_normal(4)
+        b = a @ ball.random_point(rng, 4)
+        plain, scaled = ball.cut_lmo(c, a, b), ball.cut_lmo(scale_c * c, scale_a * a, scale_a * b)
+        assert scaled.status is plain.status
+        np.testing.assert_allclose(scaled.point, plain.point, atol=1e-9)
+        assert scaled.multiplier == pytest.approx(plain.multiplier * scale_c / scale_a, rel=1e-9)  # of 1e400 it is ∞

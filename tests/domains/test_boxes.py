@@ -211,3 +211,24 @@ def test_size_and_membership():
     assert not KSparse(2, 1.0, 3).contains([1.0, 0.6, -0.5])
     assert not KSparse(2, 1.0, 3).contains([1.1, 0.0, 0.0])
     assert Box([1e200], [3e200]).diameter == pytest.approx(2e200)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 40.0])
+def test_large_boxes_agree_with_a_sort_of_the_prices(spread):
+    """Prices of one size, spread as usual, and over many powers of ten, where looks at a few of them help little."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        d = 3000
+        lower, width = rng.standard_normal(d), rng.random(d)
+        c = rng.choice([-1.0, 1.0], d) * np.exp(spread * rng.standard_normal(d))
+        a = -np.sign(c) * rng.choice([0.0, 1.0, 2.0], d)
+        box = Box(lower, lower + width)
+        free, low = a @ box.lmo(c), a @ box.lmo(a)
+        b = low + rng.random() * (free - low)
+        gains, prices = np.abs(a) * width, np.abs(c) / np.where(a == 0.0, 1.0, np.abs(a))
+        order = np.argsort(prices)
+        taken = np.diff(np.minimum(np.cumsum(gains[order]), free - b), prepend=0.0)
+        cost = prices[order] @ taken
+        cut = box.cut_lmo(c, a, b)
+        assert a @ cut.point <= b + 1e-12 * np.abs(a).sum()
+        assert c @ cut.point - c @ box.lmo(c) == pytest.approx(cost, rel=1e-9, abs=1e-12 * np.abs(c).max())

@@ -219,3 +219,15 @@ def test_a_copy_answers_alike_and_has_a_solver_of_its_own(again):
     np.testing.assert_allclose(second.cut_lmo(c, a, 0.1).point, expected.point, atol=1e-12)
     assert second.diameter == first.diameter
     assert repr(second) == "Polytope(dimension=3, rows=1)"
+
+
+def test_a_cut_next_to_the_free_minimiser_is_the_minimiser():
+    """The free atom violates the cut by the last digit, so that there is no number between."""
+    matchings, c = Birkhoff(3), np.array([-0.7, 0.4, -1.6, -0.1, 0.9, 0.5, 1.1, -0.3, -0.3])
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a = rng.standard_normal(9) * 1e12
+        best = matchings.lmo(c)
+        cut = matchings.cut_lmo(c, a, float(np.nextafter(a @ best, -np.inf)))
+        assert c @ cut.point == pytest.approx(c @ best, rel=1e-12)
+        assert not np.isnan(cut.multiplier)

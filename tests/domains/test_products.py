@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tiebreak import CutStatus, Domain, L1Ball, LeastSquares, Problem, SpiderFW, SquaredNorm, minimize
-from tiebreak.domains import contains, diameter, lmo
+from tiebreak.domains import Birkhoff, contains, diameter, lmo, projects
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.cut import dual_search
 from tiebreak.domains.products import Columns, Product
+from tiebreak.domains.simplices import Simplex
 from tiebreak.engine import compilable
 
 
@@ -247,3 +248,38 @@ def test_the_diameter_of_a_product_adds_squares():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_cut_that_touches_a_product_takes_the_best_point_of_the_face():
+    """The curved part nears its end with 1/λ², while ties of the other part are broken at any λ."""
+    product = Product(D=Columns(L2Ball(1.0), (2, 1)), w=(Simplex(1.0), 3))
+    c, a = np.array([1.0, 0.5, 0.0, -0.2, -2.0]), np.array([0.3, -0.7, 1.0, 0.0, 0.0])
+    cut = product.cut_lmo(c, a, a @ product.lmo(a))
+    assert cut.point[2:].tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_set_of_sets_projects_if_all_of_them_do():
+    good, bad = Columns(L1Ball(1.0), (4, 2)), Columns(Birkhoff(2), (4, 2))
+    assert projects(good)
+    assert projects(Product(D=good, w=(L2Ball(1.0), 3)))
+    assert not projects(bad)
+    assert not projects(Columns(bad, (8, 2)))
+    assert not projects(Product(D=good, inner=Product(w=(L2Ball(1.0), 3), P=bad)))
+    with pytest.raises(NotImplementedError, match="Birkhoff has no `project`"):
+        Product(D=good, P=bad).project(np.zeros(16))
+
+
+def test_columns_in_l1_balls_agree_with_the_search_for_any_set():
+    rng = np.random.default_rng(0)
+    for k in range(60):
+        domain = Columns(L1Ball(1.5), (1 + k % 5, 1 + k % 40))
+        c, a = rng.standard_normal((2, domain.dimension))
+        c[: domain.rows] *= k % 3 > 0  # a column of zeros
+        a[-domain.rows :] *= k % 4 > 0
+        free, low = a @ domain.lmo(c), a @ domain.lmo(a)
+        b = low + rng.uniform(0.0, 1.0) * (free - low)
+        cut, out = domain.cut_lmo(c, a, b), np.empty(domain.dimension)
+        dual_search(domain, c, a, b, out)
+        assert c @ cut.point == pytest.approx(c @ out, rel=1e-11, abs=1e-11)
+        assert a @ cut.point <= b + 1e-12 * np.abs(a).sum()
+        assert domain.contains(cut.point, 1e-12)

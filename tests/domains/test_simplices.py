@@ -13,8 +13,9 @@ from hypothesis.extra.numpy import arrays
 from tiebreak import CutStatus
 from tiebreak.domains import cut_lmo
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex, select
+from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex
 from tiebreak.engine import interpreted
+from tiebreak.vectors import select
 
 ENTRIES = st.one_of(st.integers(-3, 3).map(float), st.floats(-4, 4), st.floats(-1e12, 1e12))
 

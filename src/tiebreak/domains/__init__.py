@@ -1,7 +1,19 @@
 """Domains: compact convex sets, one file a geometry, and the half-space cut."""
 
 from tiebreak.domains.balls import GroupBall, L2Ball
-from tiebreak.domains.base import Cut, CutStatus, Domain, contains, cut_lmo, cut_step, diameter, lmo, lmo_step, project
+from tiebreak.domains.base import (
+    Cut,
+    CutStatus,
+    Domain,
+    contains,
+    cut_lmo,
+    cut_step,
+    diameter,
+    lmo,
+    lmo_step,
+    project,
+    projects,
+)
 from tiebreak.domains.boxes import Box, KSparse, LInfBall
 from tiebreak.domains.l1 import L1Ball, WeightedL1Ball
 from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
@@ -37,4 +49,5 @@ __all__ = [
     "lmo",
     "lmo_step",
     "project",
+    "projects",
 ]

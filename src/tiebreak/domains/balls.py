@@ -10,13 +10,11 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo, project
-from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight
+from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight, opening
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, copy, dot, fill, scale
+from tiebreak.vectors import abs_argmax, copy, dot, fill, reciprocal, scale, tame
 
-SMALLEST = 1e-300  # the reciprocal of anything smaller may overflow
-MODEST = 1e-75  # no product of four numbers between this and its reciprocal overflows, in any order
 PARALLEL = 1e-14  # what is left of c across a, relative to c, when only rounding is left
 HALVINGS = 64  # of a share of 1: down to rounding
 
@@ -59,22 +57,6 @@ def center_at(domain, i):
     return domain.center[i] if domain.center.size > 0 else 0.0
 
 
-@kernel
-def reciprocal(size):
-    """Return a finite factor that brings numbers of this size to about 1, and subnormal ones well above them."""
-    if size == 0.0:
-        return 1.0
-    return 1.0 / size if size > SMALLEST else 1.0 / SMALLEST
-
-
-@kernel
-def tame(x, size):
-    """Return x, whose largest entry has this size, and 1; or a multiple, if its products could overflow, and the factor."""
-    if size == 0.0 or MODEST <= size <= 1.0 / MODEST:
-        return x, 1.0
-    return x * reciprocal(size), reciprocal(size)
-
-
 @lmo.register(L2Ball)
 def _(domain, c, out):
     c, _ = tame(c, abs(c[abs_argmax(c)]))
@@ -91,9 +73,8 @@ def against(domain, c, norm, out):
 
 @cut_lmo.register(L2Ball)
 def _(domain, c, a, b, out):
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     c, factor_c = tame(c, size_c)
     a, factor_a = tame(a, size_a)
@@ -308,9 +289,8 @@ def _(domain, c, out):
 
 @cut_lmo.register(GroupBall)
 def _(domain, c, a, b, out):
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     per_c, per_a = reciprocal(size_c), reciprocal(size_a)
     bound = b * per_a / domain.radius

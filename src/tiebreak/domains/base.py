@@ -120,8 +120,9 @@ class Domain(Value):
     def project(self, x: Any) -> np.ndarray:
         """Return the point of the set that is nearest to x."""
         x = checks.vector(x, "x", self.dimension)
-        if not project.supports(self):
-            raise NotImplementedError(f"{type(self).__name__} has no `project`; methods that project cannot use it")
+        missing = without_projection(self)
+        if missing is not None:
+            raise NotImplementedError(f"{type(missing).__name__} has no `project`; methods that project cannot use it")
         out = np.empty_like(x)
         project(self, x, out)
         return out
@@ -141,6 +142,30 @@ class Domain(Value):
         weights = rng.dirichlet(np.ones(RANDOM_ATOMS))
         return sum(weight * self.lmo(rng.standard_normal(d)) for weight in weights)
 
+    def inner_sets(self) -> tuple[Domain, ...]:
+        """Return the sets that this one is made of, on which it depends for what it can do."""
+        return ()
+
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the named parts of x, as views of it; a set without names has one part, ``x``."""
         return {"x": x}
+
+
+def projects(domain: Domain) -> bool:
+    """Return whether a set has a projection: it is registered for it and for all sets that it is made of.
+
+    Examples
+    --------
+    >>> from tiebreak import Birkhoff, Columns, L1Ball
+    >>> projects(Columns(L1Ball(1.0), (4, 3))), projects(Columns(Birkhoff(2), (4, 3)))
+    (True, False)
+    """
+    return without_projection(domain) is None
+
+
+def without_projection(domain: Domain) -> Domain | None:
+    """Return the first set without a projection among a set and those that it is made of; None if all have one."""
+    if not project.supports(domain):
+        return domain
+    found = map(without_projection, domain.inner_sets())
+    return next((part for part in found if part is not None), None)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.domains.balls import reciprocal, tame
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo, project
-from tiebreak.domains.cut import ROUNDING, dual_search
-from tiebreak.engine import generic, kernel
-from tiebreak.vectors import abs_argmax, abs_sum
+from tiebreak.domains.base import Domain, contains, cut_lmo, diameter, lmo, project
+from tiebreak.domains.cut import ROUNDING, dual_search, next_atom
+from tiebreak.domains.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
+from tiebreak.domains.ranking import first_threshold, next_threshold
+from tiebreak.engine import kernel
+from tiebreak.vectors import abs_argmax, abs_sum, reciprocal
 
 STEPS = 1000  # on data it is about five
 EQUAL = 1e-14  # the relative difference of two sums that only rounding sets apart
@@ -90,16 +91,6 @@ class LInfBall(Domain, _LInfBall):
         return self.variables
 
 
-@generic
-def lower_bound(domain, i):
-    """Return the lower bound of coordinate i."""
-
-
-@generic
-def upper_bound(domain, i):
-    """Return the upper bound of coordinate i."""
-
-
 @lower_bound.register(Box)
 def _(domain, i):
     return domain.lower[i]
@@ -129,142 +120,8 @@ def box_lmo(domain, c, out):
         out[i] = end_of(lower_bound(domain, i), upper_bound(domain, i), c[i])
 
 
-@cut_lmo.register(LInfBall)
-@cut_lmo.register(Box)
-@kernel
-def box_cut(domain, c, a, b, out):
-    """Solve the cut as a continuous knapsack: coordinates go to their other bound, the cheapest for what they gain first."""
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
-        return INVALID, math.nan
-    c, factor_c = tame(c, size_c)
-    a, factor_a = tame(a, size_a)
-    per_c, per_a = reciprocal(size_c * factor_c), reciprocal(size_a * factor_a)
-    bound = b * factor_a * per_a
-    at_start, least = box_values(domain, c, a, per_a)
-    if at_start <= bound:
-        for i in range(c.size):
-            out[i] = start_of(lower_bound(domain, i), upper_bound(domain, i), c[i], a[i])
-        return FREE, 0.0
-    if least > bound:
-        for i in range(c.size):  # against a, and where that is zero against c
-            out[i] = start_of(lower_bound(domain, i), upper_bound(domain, i), a[i], c[i])
-        return EMPTY, math.inf
-    price = critical_price(domain, c, per_c, a, per_a, at_start - bound, out)
-    trade(domain, c, per_c, a, per_a, bound, price, out)
-    return ACTIVE, price / per_c / factor_c * factor_a * per_a
-
-
-# What follows takes single numbers, because passing arrays on for each coordinate would count references to them each time;
-# and it reads both bounds and then selects, because signs at random would be guessed wrong half of the time.
-
-
-@kernel
-def end_of(low, high, direction):
-    """Return the bound against a direction."""
-    return low if direction > 0.0 else high
-
-
-@kernel
-def start_of(low, high, first, second):
-    """Return the bound against a direction, and if that is zero, against a second one."""
-    return end_of(low, high, first if first != 0.0 else second)
-
-
-@kernel
-def gain(low, high, c, a):
-    """Return how much a · s falls if s leaves its bound against c for the other one; 0 if it would rise."""
-    most = abs(a) * (high - low)
-    return most if ((c > 0.0) & (a < 0.0)) | ((c < 0.0) & (a > 0.0)) else 0.0
-
-
-@kernel
-def price_of(c, a):
-    """Return the cost of a unit of gain: the λ at which c + λ a changes its sign."""
-    return abs(c) / (abs(a) if a != 0.0 else 1.0)
-
-
-@kernel(reorder=True)
-def box_values(domain, c, a, per_a):
-    """Return ⟨per_a · a, s⟩ at the minimiser of ⟨c, s⟩ (of those, the one that is best for a) and at that of ⟨a, s⟩."""
-    at_start = 0.0
-    least = 0.0
-    for i in range(c.size):
-        low, high = lower_bound(domain, i), upper_bound(domain, i)
-        at_start += per_a * a[i] * start_of(low, high, c[i], a[i])
-        least += per_a * a[i] * end_of(low, high, a[i])
-    return at_start, least
-
-
-@kernel(inline=False)
-def critical_price(domain, c, per_c, a, per_a, need, out):
-    """Return the least price such that all coordinates up to it gain what is needed.
-
-    Selection by pivots as in Balas and Zemel (1980), without a sort: O(d) expected. ``out`` holds the prices of the
-    candidates; their gains need room of their own.
-    """
-    prices, gains = out, np.empty(c.size)
-    left = 0
-    for i in range(c.size):
-        most = gain(lower_bound(domain, i), upper_bound(domain, i), c[i], per_a * a[i])
-        prices[left] = price_of(per_c * c[i], per_a * a[i])
-        gains[left] = most
-        left += 1 if most > 0.0 else 0
-    price = 0.0
-    while left > 0:
-        price = middle_of(prices[0], prices[left // 2], prices[left - 1])
-        below, same = gains_up_to(prices, gains, left, price)
-        if below < need <= below + same:
-            break
-        cheaper = below >= need
-        need -= 0.0 if cheaper else below + same
-        kept = 0
-        for k in range(left):  # without a branch: the prices are in no order
-            own = prices[k]
-            prices[kept], gains[kept] = own, gains[k]
-            kept += 1 if (own < price if cheaper else own > price) else 0
-        left = kept
-    return price
-
-
-@kernel(reorder=True)
-def gains_up_to(prices, gains, count, price):
-    """Return the gains of all candidates below a price, and of all at it."""
-    below = 0.0
-    same = 0.0
-    for k in range(count):
-        below += gains[k] if prices[k] < price else 0.0
-        same += gains[k] if prices[k] == price else 0.0
-    return below, same
-
-
-@kernel
-def middle_of(x, y, z):
-    """Return the median of three numbers."""
-    return max(min(x, y), min(max(x, y), z))
-
-
-@kernel
-def trade(domain, c, per_c, a, per_a, bound, price, out):
-    """Set out to the point where all coordinates below a price have moved, and those at it as far as the cut asks."""
-    value = 0.0
-    for i in range(c.size):
-        low, high = lower_bound(domain, i), upper_bound(domain, i)
-        start, end = start_of(low, high, c[i], a[i]), end_of(low, high, a[i])
-        most = gain(low, high, c[i], per_a * a[i])
-        entry = end if (most > 0.0) & (price_of(per_c * c[i], per_a * a[i]) < price) else start
-        out[i] = entry
-        value += per_a * a[i] * entry
-    for i in range(c.size):
-        if value <= bound:
-            break
-        low, high = lower_bound(domain, i), upper_bound(domain, i)
-        most = gain(low, high, c[i], per_a * a[i])
-        if most > 0.0 and price_of(per_c * c[i], per_a * a[i]) == price:
-            share = min((value - bound) / most, 1.0)
-            out[i] += share * (end_of(low, high, a[i]) - out[i])
-            value -= share * most
+cut_lmo.register(LInfBall)(knapsack_cut)
+cut_lmo.register(Box)(knapsack_cut)
 
 
 @project.register(LInfBall)
@@ -359,40 +216,28 @@ class KSparse(Domain, _KSparse):
 
 @lmo.register(KSparse)
 def _(domain, c, out):
-    threshold, ties = kth_largest(domain.k, c, out)
-    for i in range(c.size):
-        entry = -math.copysign(domain.radius, c[i])
-        out[i] = entry if abs(c[i]) > threshold else 0.0
-        if abs(c[i]) == threshold and ties > 0:
-            out[i] = entry
-            ties -= 1
+    place_largest(domain, c, -first_threshold(c, True, domain.k - 1, out), out)
+
+
+@next_atom.register(KSparse)
+def _(domain, c, a, out):
+    place_largest(domain, c, -next_threshold(c, True, domain.k - 1, out), out)
 
 
 @kernel
-def kth_largest(k, c, work):
-    """Return the k-th largest |c_i| and how many entries of this size are among the k largest; O(d) expected."""
-    left = c.size
+def place_largest(domain, c, threshold, out):
+    """Set the k entries against the largest of c, which are at least a threshold: those at it come last."""
+    tied = domain.k
     for i in range(c.size):
-        work[i] = abs(c[i])
-    pivot = math.inf
-    while left > 0:
-        pivot = middle_of(work[0], work[left // 2], work[left - 1])
-        above = 0
-        same = 0
-        for i in range(left):
-            above += work[i] > pivot
-            same += work[i] == pivot
-        if above < k <= above + same:
-            return pivot, k - above
-        larger = above >= k
-        kept = 0
-        for i in range(left):  # without a branch: the entries are in no order
-            own = work[i]
-            work[kept] = own
-            kept += 1 if (own > pivot if larger else own < pivot) else 0
-        left = kept
-        k -= 0 if larger else above + same
-    return pivot, k
+        above = abs(c[i]) > threshold
+        out[i] = -math.copysign(domain.radius, c[i]) if above else 0.0
+        tied -= 1 if above else 0
+    for i in range(c.size):
+        if tied == 0:
+            return
+        if abs(c[i]) == threshold:
+            out[i] = -math.copysign(domain.radius, c[i])
+            tied -= 1
 
 
 @cut_lmo.register(KSparse)

@@ -28,6 +28,7 @@ from tiebreak.vectors import abs_argmax, copy, dot, move
 
 MAX_PASSES = 1000  # a polytope needs about ten, a curved set too; the gap falls below rounding long before
 ROUNDING = 4e-16
+GRANTED = 1e-14  # by how much an atom may violate the cut and count as inside, relative to the values at hand
 GAP = 1e-14  # what is left to gain, relative to the values at hand, at which the search ends
 SECANTS = 4  # at most, between two crossings: a polytope ends at a crossing alone
 LINEAR = 0.25  # how far from linear the slope may be, relative to its range, for the secant to be trusted
@@ -52,9 +53,8 @@ def _(domain, c, a, out):
 @kernel
 def dual_search(domain, c, a, b, out):
     """Solve the cut over any set with a linear minimisation oracle; it allocates five vectors."""
-    size_c = abs(c[abs_argmax(c)])
-    size_a = abs(a[abs_argmax(a)])
-    if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
         return INVALID, math.nan
     work = np.empty((5, c.size))
     unit_c = normalise(c, size_c, work[0])
@@ -91,8 +91,7 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
     c_inside, a_inside = dot(c, inside), dot(a, inside)
     low_p, low_q, high_p, high_q = 1.0, 0.0, 0.0, 1.0  # the rays of the atoms outside and inside
     low_slope, high_slope = a_outside - bound, a_inside - bound  # as the secant sees them
-    # Where the cut touches Z, the best atom of the face may seem to violate it, by rounding; it is inside.
-    edge = bound + min(ROUNDING * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
+    edge = edge_of(a_outside, a_inside, bound)
     p, q, width, side = 0.0, 1.0, math.inf, 0
     gap = last_gap = last_width = older_gap = older_width = math.inf
     smooth, others = False, 0  # whether to trust the secant; passes since the last crossing
@@ -150,6 +149,13 @@ def _(domain, c, a, b, step, x, work):
 
 
 @kernel
+def opening(c, a, b):
+    """Return whether a cut is made of numbers, and the largest |c_i| and |a_i|."""
+    size_c, size_a = abs(c[abs_argmax(c)]), abs(a[abs_argmax(a)])
+    return math.isfinite(size_c) and math.isfinite(size_a) and not math.isnan(b), size_c, size_a
+
+
+@kernel
 def normalise(x, size, out):
     """Set out ← x / size and return it; division keeps all digits of the smallest numbers."""
     for i in range(x.size):
@@ -191,6 +197,16 @@ def improves(p, q, c_inside, a_inside, c_new, a_new):
     """Return whether a new atom lowers p c + q a by more than rounding."""
     gain = p * (c_inside - c_new) + q * (a_inside - a_new)
     return gain > ROUNDING * (p * abs(c_new) + q * abs(a_new))
+
+
+@kernel
+def edge_of(a_outside, a_inside, bound):
+    """Return up to where an atom counts as inside.
+
+    Where the cut touches Z, the best atom of the face may seem to violate it, by rounding. The atom outside stays there.
+    """
+    edge = bound + min(GRANTED * max(abs(a_outside), abs(a_inside)), 0.5 * (a_outside - bound))
+    return edge if edge < a_outside else bound
 
 
 @kernel

@@ -22,7 +22,7 @@ from tiebreak.domains.base import (
     lmo_step,
     project,
 )
-from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
+from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, opening
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
 
@@ -182,8 +182,8 @@ def shrinkage_level(radius, gaps, left):
         if kept == 0:  # a radius so small that parts of it vanish
             return level
         left = kept
-        before, level = level, (radius + total) / left
-        if level == before:
+        before, level = level, radius / left + total / left
+        if level >= before:
             return level
 
 
@@ -287,7 +287,7 @@ def weighted_l1_cut(domain, c, a, b, work):
     In the coordinates x_i / share_i the set is an ℓ1 ball of radius ``reach``, and c_i and a_i become share_i c_i and
     share_i a_i: no larger, so that nothing overflows.
     """
-    if not (math.isfinite(c[abs_argmax(c)]) and math.isfinite(a[abs_argmax(a)])) or math.isnan(b):
+    if not opening(c, a, b)[0]:
         return INVALID, math.nan, 0, 0.0, 0, 0.0
     share = domain.share
     i = longest_atom(share, c)

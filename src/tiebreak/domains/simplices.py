@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
-from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
+from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, next_atom
+from tiebreak.domains.l1 import shrinkage_level
+from tiebreak.domains.ranking import first_threshold, next_threshold
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, copy, fill, scale
+from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
 
 ORIGIN = -1  # stands for the atom 0 where others are known by their coordinate
-
-_BLOCK = 64
 
 
 class _Scale(NamedTuple):
@@ -130,21 +130,33 @@ def _(domain, c, out):
 
 @lmo.register(CappedSimplex)
 def _(domain, c, out):
-    # The smallest entries get the cap, the next one what is left. ``out`` is where they are selected.
-    full = min(int(domain.total / domain.cap), c.size)
-    left = min(max(domain.total - full * domain.cap, 0.0), domain.cap)
-    if full == c.size:
-        fill(out, domain.cap)
-        return
-    copy(c, out)
-    threshold = select(out, full)
+    full, left = portions(domain)
+    threshold = first_threshold(c, False, full, out) if full < c.size else math.inf
+    hand_out(domain, c, threshold, full, left, out)
+
+
+@next_atom.register(CappedSimplex)
+def _(domain, c, a, out):
+    full, left = portions(domain)
+    threshold = next_threshold(c, False, full, out) if full < c.size else math.inf
+    hand_out(domain, c, threshold, full, left, out)
+
+
+@kernel
+def portions(domain):
+    """Return how many coordinates get the cap, and what the next one gets."""
+    full = min(int(domain.total / domain.cap), domain.size)
+    return full, min(max(domain.total - full * domain.cap, 0.0), domain.cap)
+
+
+@kernel
+def hand_out(domain, c, threshold, full, left, out):
+    """Give the cap to the entries below a threshold, and to as many at it as are to get it; what is left to one more."""
     tied = full
     for i in range(c.size):
-        if c[i] < threshold:
-            out[i] = domain.cap
-            tied -= 1
-        else:
-            out[i] = 0.0
+        below = c[i] < threshold
+        out[i] = domain.cap if below else 0.0
+        tied -= 1 if below else 0
     for i in range(c.size):
         if c[i] == threshold:
             out[i] = domain.cap if tied > 0 else left
@@ -274,78 +286,6 @@ def value_at(x, i):
     return 0.0 if i == ORIGIN else x[i]
 
 
-@kernel
-def argmin(x):
-    """Return the index of the smallest entry of x."""
-    return argmin_of_sum(1.0, x, 0.0, x)
-
-
-@kernel
-def argmin_of_sum(p, x, q, y):
-    """Return the index of the smallest p x_i + q y_i, for finite numbers.
-
-    Minima in four lanes, because each comparison waits for the one before; then a look at the best block for the place.
-    """
-    best = math.inf
-    start = 0
-    whole = x.size // _BLOCK * _BLOCK
-    for low in range(0, whole, _BLOCK):
-        lane_0, lane_1, lane_2, lane_3 = math.inf, math.inf, math.inf, math.inf
-        for i in range(low, low + _BLOCK, 4):
-            lane_0 = smaller(p * x[i] + q * y[i], lane_0)
-            lane_1 = smaller(p * x[i + 1] + q * y[i + 1], lane_1)
-            lane_2 = smaller(p * x[i + 2] + q * y[i + 2], lane_2)
-            lane_3 = smaller(p * x[i + 3] + q * y[i + 3], lane_3)
-        within = smaller(smaller(lane_0, lane_1), smaller(lane_2, lane_3))
-        if within < best:
-            best = within
-            start = low
-    for i in range(whole, x.size):
-        if p * x[i] + q * y[i] < best:
-            best = p * x[i] + q * y[i]
-            start = i
-    index = start
-    best = p * x[start] + q * y[start]
-    for i in range(start + 1, min(start + _BLOCK, x.size)):
-        if p * x[i] + q * y[i] < best:
-            best = p * x[i] + q * y[i]
-            index = i
-    return index
-
-
-@kernel
-def smaller(value, least):
-    """Return the smaller one; unlike ``min``, it is one instruction, because a NaN for the first is passed over."""
-    return value if value < least else least
-
-
-@kernel
-def select(x, rank):
-    """Return the entry of x that has ``rank`` smaller or equal ones before it in order; x is permuted (Hoare, 1961)."""
-    low, high = 0, x.size - 1
-    lot = 1
-    while low < high:
-        lot = lot * 48271 % 2147483647  # pivots at random places, so that no order of the entries is a bad one
-        pivot = x[low + lot % (high - low + 1)]
-        i, j = low, high
-        while i <= j:
-            while x[i] < pivot:
-                i += 1
-            while x[j] > pivot:
-                j -= 1
-            if i <= j:
-                x[i], x[j] = x[j], x[i]
-                i += 1
-                j -= 1
-        if rank <= j:
-            high = j
-        elif rank >= i:
-            low = i
-        else:
-            break
-    return x[rank]
-
-
 # Projection
 
 
@@ -368,27 +308,12 @@ def _(domain, x, out):
 def project_to_simplex(x, size, out):
     """Set ``out`` to the point of {s ≥ 0 : Σ s_i = size} that is nearest to x.
 
-    It is max(level − gap_i, 0) with gap_i = max x − x_i and the level that gives the right sum. Michelot (1986): take the
-    level of all coordinates, drop those that it leaves at zero, and again. A gap beyond the size never survives. ``out``
-    holds the gaps that are left.
+    It is max(level − gap_i, 0) with gap_i = max x − x_i and the level that gives the right sum.
     """
     largest = x[argmin_of_sum(-1.0, x, 0.0, x)]
     for i in range(x.size):
         out[i] = largest - x[i]
-    level = size
-    left = x.size
-    while True:
-        kept = 0
-        total = 0.0
-        for i in range(left):
-            if out[i] < level:
-                out[kept] = out[i]
-                total += out[i]
-                kept += 1
-        left = kept
-        before, level = level, size / left + total / left
-        if level >= before:
-            break
+    level = shrinkage_level(size, out, x.size)
     for i in range(x.size):
         out[i] = max(level - (largest - x[i]), 0.0)
 
@@ -506,12 +431,3 @@ def within(x, cap, margin):
     for i in range(x.size):
         inside = inside and -margin <= x[i] <= cap + margin
     return inside
-
-
-@kernel(reorder=True)
-def plain_sum(x):
-    """Return Σ x_i."""
-    total = 0.0
-    for i in range(x.size):
-        total += x[i]
-    return total

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak import checks, schedules
-from tiebreak.domains.products import without_projection
+from tiebreak.domains.base import without_projection
 from tiebreak.engine import Kernel
 from tiebreak.problem import Problem
 from tiebreak.schedules import as_schedule
