@@ -172,19 +172,36 @@ def shrinkage_level(radius, gaps, left):
     """
     level = radius
     while True:
-        kept = 0
-        total = 0.0
-        for i in range(left):
-            if gaps[i] < level:
-                gaps[kept] = gaps[i]
-                total += gaps[i]
-                kept += 1
+        total, kept = sum_below(gaps, left, level)
         if kept == 0:  # a radius so small that parts of it vanish
             return level
-        left = kept
-        before, level = level, radius / left + total / left
+        if 8 * kept < left:
+            left = keep_below(gaps, left, level)
+        before, level = level, radius / kept + total / kept
         if level >= before:
             return level
+
+
+@kernel(reorder=True)
+def sum_below(gaps, left, level):
+    """Return the sum and the number of the gaps below a level; without branches, for vector registers."""
+    total = 0.0
+    kept = 0
+    for i in range(left):
+        kept += gaps[i] < level
+        total += gaps[i] * (gaps[i] < level)
+    return total, kept
+
+
+@kernel
+def keep_below(gaps, left, level):
+    """Move the gaps below a level to the front and return how many they are."""
+    kept = 0
+    for i in range(left):
+        if gaps[i] < level:
+            gaps[kept] = gaps[i]
+            kept += 1
+    return kept
 
 
 @diameter.register(L1Ball)
