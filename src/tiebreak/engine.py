@@ -139,11 +139,11 @@ class Generic:
 
     __name__: str
 
-    def __init__(self, signature: Callable[..., Any], reorder: bool = False):
+    def __init__(self, signature: Callable[..., Any], inline: bool = True, reorder: bool = False):
         functools.update_wrapper(self, signature)
         self._reorder = reorder
         self._kernels: dict[type, Kernel] = {}
-        options: Any = {**_jit_options(reorder), "forceinline": True}
+        options: Any = {**_jit_options(reorder), "forceinline": inline}
         overload(self, jit_options=options, strict=False)(self._implementation)
 
     def register(self, cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -205,9 +205,11 @@ def kernel(python: Callable[..., Any] | None = None, *, inline: bool = True, reo
     return Kernel(python, inline, reorder)
 
 
-def generic(signature: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
-    """Decorate a signature as a generic function; ``reorder`` as in :func:`kernel`, for all implementations."""
-    return functools.partial(Generic, reorder=reorder) if signature is None else Generic(signature, reorder)
+def generic(signature: Callable[..., Any] | None = None, *, inline: bool = True, reorder: bool = False) -> Any:
+    """Decorate a signature as a generic function; ``inline`` and ``reorder`` as in :func:`kernel`, for all implementations."""
+    if signature is None:
+        return functools.partial(Generic, inline=inline, reorder=reorder)
+    return Generic(signature, inline, reorder)
 
 
 def _jit_options(reorder: bool) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def lmo(domain, c, out):
     """Set ``out`` to a point of Z that minimises ⟨c, s⟩."""
 
 
-@generic
+@generic(inline=False)
 def cut_lmo(domain, c, a, b, out):
     """Set ``out`` to a point of Z that minimises ⟨c, s⟩ where ⟨a, s⟩ ≤ b; return (status, multiplier).
 
