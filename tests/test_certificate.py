@@ -7,10 +7,164 @@ import math
 import cvxpy
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from test_reference import random_problem, two_stages
 
-from tiebreak import SBCGF, FiniteSum, L1Ball, LeastSquares, Problem, SpiderFW, minimize, power
+from tiebreak import (
+    SBCGF,
+    Box,
+    CGBiO,
+    FiniteSum,
+    L1Ball,
+    L2Ball,
+    LeastSquares,
+    Problem,
+    SpiderFW,
+    SquaredNorm,
+    Status,
+    certify,
+    minimize,
+    power,
+)
+from tiebreak.bundle import Lines, best_bound
 from tiebreak.certificate import evaluate
+
+
+def solved_problem(seed, kind):
+    """A problem made so that x is its solution: ∇f(x) = −Aᵀν − z with z normal to the set at x, and A x fits exactly."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 12))
+    A = rng.standard_normal((int(rng.integers(1, d + 1)), d))
+    x = rng.standard_normal(d) * (rng.random(d) < 0.7)
+    match kind:
+        case "l1":
+            domain = L1Ball(max(np.abs(x).sum(), 0.1))
+            normal = np.where(x != 0.0, np.sign(x), rng.uniform(-1.0, 1.0, d)) if x.any() else np.zeros(d)
+        case "l2":
+            domain, normal = L2Ball(max(float(np.linalg.norm(x)), 0.1)), x
+        case "box":
+            lower, upper = x - (rng.random(d) < 0.5), x + (rng.random(d) < 0.5)
+            domain, normal = Box(lower, upper), (x == upper) * rng.random(d) - (x == lower) * rng.random(d)
+    pull = A.T @ rng.standard_normal(A.shape[0]) + rng.exponential() * normal
+    scales = 10.0 ** rng.uniform(-3, 3, 2)
+    problem = Problem(scales[0] * SquaredNorm(x + pull), scales[1] * LeastSquares(A, A @ x), domain)
+    return problem, x, scales[0] * 0.5 * float(pull @ pull)
+
+
+@pytest.mark.parametrize("kind", ["l1", "l2", "box"])
+def test_no_bound_is_violated_on_hundreds_of_problems_whose_solutions_are_known(kind):
+    tighter = 0
+    for seed in range(150):
+        problem, solution, best_upper = solved_problem(seed, kind)
+        rng = np.random.default_rng(seed)
+        toward = problem.domain.random_point(rng, problem.dimension)
+        x = solution + 10.0 ** rng.uniform(-6, 0) * (toward - solution)
+        one, several = certify(problem, x), certify(problem, x, bundle=6)
+        for certificate in (one, several):
+            size = abs(best_upper) + abs(certificate.upper)
+            assert certificate.upper - best_upper <= certificate.upper_bound_gap + 1e-10 * size
+            assert 0.0 <= certificate.lower <= certificate.lower_bound_gap * (1 + 1e-9) + 1e-13 * size
+            for normal, offset in certificate.cuts:
+                assert normal @ solution <= offset + 1e-12 * (abs(offset) + np.abs(normal) @ np.abs(solution))
+        assert several.upper_bound_gap <= one.upper_bound_gap
+        assert several.lower_bound_gap <= one.lower_bound_gap
+        tighter += several.upper_bound_gap < 0.7 * one.upper_bound_gap
+    assert tighter > 30
+
+
+def test_a_bundle_gives_the_bound_of_a_linear_program():
+    rng = np.random.default_rng(0)
+    d, radius, x = 8, 2.0, np.zeros(8)
+    upper = Lines(rng.standard_normal(3), rng.standard_normal((3, d)))
+    lower = Lines(-rng.random(4) - 0.1, rng.standard_normal((4, d)))
+    # min t : t ≥ φ_i + ⟨a_i, s⟩, γ_j + ⟨c_j, s⟩ ≤ 0, ‖s‖₁ ≤ radius, in s⁺ and s⁻
+    rows = [np.r_[a, -a, -1.0] for a in upper.gradients] + [np.r_[c, -c, 0.0] for c in lower.gradients]
+    program = linprog(
+        np.r_[np.zeros(2 * d), 1.0],
+        A_ub=[*rows, np.r_[np.ones(2 * d), 0.0]],
+        b_ub=np.r_[-upper.values, -lower.values, radius],
+        bounds=[(0, None)] * (2 * d) + [(None, None)],
+    )
+    bound = best_bound(L1Ball(radius), x, upper, lower)
+    assert bound.value <= program.fun + 1e-9
+    assert bound.value == pytest.approx(program.fun, abs=5e-3 * (upper.values.max() - program.fun))
+    assert L1Ball(radius).contains(bound.point)
+    assert np.isclose(bound.upper.sum(), 1.0)
+    assert (bound.lower >= 0.0).all()
+
+
+def test_more_half_spaces_make_the_bound_of_a_good_point_ten_times_as_tight():
+    problem, *_ = random_problem(0)
+    result = minimize(problem, "bi-fista", max_queries=300_000)
+    gaps = [certify(problem, result, bundle=k).upper_bound_gap for k in (1, 20, 40)]
+    assert gaps[0] <= result.upper_bound_gap
+    assert gaps[1] < gaps[0] / 4
+    assert gaps[2] < gaps[0] / 10
+
+
+def test_points_that_are_given_help(problem):
+    rng = np.random.default_rng(0)
+    x, good = problem.domain.random_point(rng, 18), minimize(problem, "cg-bio", max_queries=20_000).x
+    alone, helped = certify(problem, x), certify(problem, x, points=[good])
+    assert helped.floors.best_lower == problem.lower.value(good)
+    assert helped.upper_bound_gap < alone.upper_bound_gap
+    assert helped.upper == alone.upper
+    assert len(helped.cuts) == 2
+
+
+def test_a_point_outside_the_domain_is_not_certified(problem):
+    with pytest.raises(ValueError, match="`x` must lie in the domain, for bounds to hold, and it does not"):
+        certify(problem, np.full(18, 10.0))
+    with pytest.raises(ValueError, match="`points` must lie in the domain"):
+        certify(problem, np.zeros(18), points=[np.full(18, 10.0)])
+    with pytest.raises(ValueError, match="`bundle` must be a whole number ≥ 1, got 0"):
+        certify(problem, np.zeros(18), bundle=0)
+
+
+def test_a_certificate_says_what_is_what(problem):
+    text = str(certify(problem, np.zeros(18)))
+    assert "f(x) − f* ≤" in text
+    assert "g(x) − g* ≤" in text
+    unknown = problem._replace(upper=FiniteSum(12, 18, problem.upper.value_and_gradient))
+    assert "f*" not in str(certify(unknown, np.zeros(18)))
+    assert "stationarity" in str(certify(unknown, np.zeros(18)))
+
+
+def test_stationarity_over_several_half_spaces_is_no_larger_than_over_one(problem):
+    unknown = problem._replace(upper=FiniteSum(12, 18, problem.upper.value_and_gradient))
+    x = minimize(problem, "cg-bio", max_queries=5_000).x
+    one, several = certify(unknown, x), certify(unknown, x, bundle=5)
+    assert several.stationarity <= one.stationarity
+    assert math.isnan(several.upper_bound_gap)
+
+
+def test_a_run_with_tolerances_ends_certified(problem):
+    unit = problem.upper.value(np.zeros(18)), problem.lower.value(np.zeros(18))
+    tol = (1e-2 * unit[0], 1e-2 * unit[1])
+    result = minimize(problem, CGBiO(), max_queries=None, max_iterations=100_000, tol=tol)
+    assert result.status is Status.CERTIFIED
+    assert result.status.value.startswith("certified")
+    assert result.upper_bound_gap <= tol[0]
+    assert result.lower_bound_gap <= tol[1]
+    assert result.certificate.upper_bound_gap == result.upper_bound_gap
+
+
+def test_a_run_goes_on_from_a_result_with_what_it_proved(problem):
+    first = minimize(problem, CGBiO(), max_queries=20_000)
+    second = minimize(problem, CGBiO(step=1e-3), x0=first, max_queries=2_000)
+    assert second.history.phase[0] == 1  # no first point is sought
+    assert second.history.lower[0] == first.lower
+    assert second.certificate.floors.upper >= first.certificate.floors.upper
+    assert second.certificate.floors.lower >= first.certificate.floors.lower
+    same = Problem(*(part for part in problem))
+    assert minimize(same, CGBiO(step=1e-3), x0=first, max_queries=2_000).history.upper_bound_gap[0] <= first.upper_bound_gap
+
+
+def test_what_was_proved_of_another_problem_is_forgotten(problem):
+    first = minimize(problem, CGBiO(), max_queries=20_000)
+    other = problem._replace(upper=0.5 * problem.upper)
+    fresh = minimize(other, CGBiO(step=1e-3), x0=first.x, max_queries=2_000)
+    assert minimize(other, CGBiO(step=1e-3), x0=first, max_queries=2_000).upper_bound_gap == fresh.upper_bound_gap
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")

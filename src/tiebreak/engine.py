@@ -206,7 +206,7 @@ def kernel(python: Callable[..., Any] | None = None, *, inline: bool = True, reo
 
 
 def generic(signature: Callable[..., Any] | None = None, *, inline: bool = True, reorder: bool = False) -> Any:
-    """Decorate a signature as a generic function; ``inline`` and ``reorder`` as in :func:`kernel`, for all implementations."""
+    """Decorate a signature as a generic function; ``inline`` and ``reorder`` are those of all its kernels."""
     if signature is None:
         return functools.partial(Generic, inline=inline, reorder=reorder)
     return Generic(signature, inline, reorder)
