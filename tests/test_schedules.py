@@ -58,7 +58,10 @@ def test_the_constants_of_the_paper():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SBCGI(preset="papier"), "`preset` of SBCGI must be one of 'paper', 'paper-dictionary', got 'papier'"),
+        (
+            lambda: SBCGI(preset="papier"),
+            "`preset` of SBCGI must be one of 'paper', 'paper-dictionary', 'auto'",
+        ),
         (lambda: SBCGI(batch_size=0), "`batch_size` must be a whole number ≥ 1, got 0"),
         (lambda: SBCGF(upper_period=-1), "`upper_period` must be a whole number ≥ 1, got -1"),
         (lambda: SBCGF(step="fast"), "`step` must be a finite number, got 'fast'"),

@@ -145,9 +145,11 @@ def certify(
     --------
     >>> import tiebreak
     >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
-    >>> certificate = tiebreak.certify(problem, [0.5, 0.5])
-    >>> certificate.lower_bound_gap, certificate.upper_bound_gap < 1e-9
-    (0.0, True)
+    >>> for bundle in (1, 5, 20):
+    ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_bound_gap:.1e}")
+    f(x) − f* ≤ 1.5e+00
+    f(x) − f* ≤ 9.4e-04
+    f(x) − f* ≤ 6.8e-14
     """
     bundle = checks.whole(bundle, "bundle")
     if hasattr(x, "certificate"):

@@ -21,7 +21,7 @@ from tiebreak.certificate import NOTHING, Certificate, Floors, Look, conclude, l
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
-from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
+from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import FiniteSum, NonFiniteError, OracleError, holds
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
@@ -38,7 +38,7 @@ PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at 
 
 def minimize(
     problem: Problem,
-    method: str | Method = "sbcgf",
+    method: str | Method = "auto",
     *,
     max_queries: int | None = 1_000_000,
     max_iterations: int | None = None,
@@ -57,7 +57,8 @@ def minimize(
     problem : Problem
         What to solve.
     method : str or Method
-        A name (see ``tiebreak methods``) or a configured method such as ``SBCGI(batch_size=8)``.
+        A name (see ``tiebreak methods``) or a configured method such as ``SBCGI(batch_size=8)``. By default one is chosen
+        for the problem and the budget; the result tells which.
     max_queries : int or None
         Samples that may be drawn at both levels together, with those for the first point. None: no limit.
     max_iterations : int, optional
@@ -206,8 +207,9 @@ class _Run:
     ):
         self.problem, self.limits, self.seed = problem, limits, seed
         self.first_x = x
-        initial = method.seeks_with if seek else None
-        self.method = method.for_problem(problem)  # first: errors name what was asked for
+        share = INITIAL_SHARE if seek else 0.0
+        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations))
+        initial = self.method.seeks_with if seek else None
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
@@ -438,6 +440,8 @@ class _Run:
         x, certificate = self.evaluated
         if len(self.looks) > 1 and self.limits.tol is None:  # else each record was made so
             certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+            bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
+            self.records[-1] = self.records[-1]._replace(**bounds)
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if error is not None:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost

@@ -563,8 +563,8 @@ def fc_bio(problem, x, tolerance, steps, decisions):
     L, weight = f.lipschitz, f.lipschitz / g.lipschitz
     solve = LargerModel(Z, x.size, L)
     (value, slope), limit = at(f, x), at(g, x)[0]
-    first = low, high = value + slope @ (minimiser(Z, slope) - x), value
-    epsilon, best = tolerance * (high - low), x
+    low, first = value + slope @ (minimiser(Z, slope) - x), value
+    high, epsilon, best, trial, done = first, tolerance * (first - low), x, None, 0
     while True:
         tau, previous = (low + high) / 2, x
         for k in range(steps):
@@ -575,11 +575,16 @@ def fc_bio(problem, x, tolerance, steps, decisions):
         reached = max(at(f, x)[0] - tau, weight * (at(g, x)[0] - limit)) <= epsilon / 2
         decisions.append(reached)
         if reached:
-            high, best = tau, x
+            high, trial = tau, x
+            best = x if done == 0 else best
         else:
             low = tau
-        if high - low <= epsilon:
-            (low, high), epsilon, steps = first, epsilon / 4, 2 * steps
+        if high - low <= epsilon and trial is None and first - low > epsilon:
+            high = first
+            decisions.append("wider")
+        elif high - low <= epsilon:
+            best = best if trial is None else trial
+            high, epsilon, steps, trial, done = min(high + 4 * epsilon, first), epsilon / 4, 2 * steps, None, done + 1
             decisions.append("anew")
 
 

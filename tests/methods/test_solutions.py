@@ -26,6 +26,7 @@ from tiebreak import (
     SBCGI,
     SBCGIM,
     ARIPSeG,
+    Auto,
     BiFISTA,
     BiGSAM,
     CGBiO,
@@ -126,6 +127,7 @@ def sbcgi(case, kind=SBCGI, **more):
 
 # A method for a case, and the largest |gap| at the upper and the lower level that it may leave on each of the two problems.
 CONVERGE = {
+    "auto": (lambda case: Auto(), (5e-5, 1e-8), (0.02, 5e-5)),
     "sbcgi": (sbcgi, (0.01, 1e-3), (0.1, 2e-3)),
     "sbcgf": (lambda case: SBCGF(step=1e-4, slack=1e-9 * case.lower_unit, initial=START), (0.01, 2e-3), (2e-3, 1e-6)),
     "sbcgf-m": (lambda case: SBCGFM(step=1e-4, initial=START), (0.01, 2e-3), (2e-3, 1e-6)),

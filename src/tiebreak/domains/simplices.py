@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, NamedTuple
 
 from tiebreak import checks
@@ -14,6 +15,7 @@ from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
 
 ORIGIN = -1  # stands for the atom 0 where others are known by their coordinate
+LARGEST = sys.float_info.max  # in place of a difference that overflows
 
 
 class _Scale(NamedTuple):
@@ -312,7 +314,7 @@ def project_to_simplex(x, size, out):
     """
     largest = x[argmin_of_sum(-1.0, x, 0.0, x)]
     for i in range(x.size):
-        out[i] = largest - x[i]
+        out[i] = min(largest - x[i], LARGEST)
     level = shrinkage_level(size, out, x.size)
     for i in range(x.size):
         out[i] = max(level - (largest - x[i]), 0.0)

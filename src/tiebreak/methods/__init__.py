@@ -7,6 +7,7 @@ from typing import Any
 
 from tiebreak.methods.airg import AIRG
 from tiebreak.methods.aripseg import ARIPSeG
+from tiebreak.methods.auto import Auto
 from tiebreak.methods.base import Method
 from tiebreak.methods.bigsam import BiGSAM
 from tiebreak.methods.cgbio import CGBiO
@@ -22,7 +23,7 @@ from tiebreak.methods.switching import SwitchingGradient
 
 STOCHASTIC = (SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, IRSCG, IRFSCG)
 EXACT = (CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in STOCHASTIC + EXACT}
+METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
 
 def as_method(value: Any) -> Method:
@@ -55,6 +56,7 @@ __all__ = [
     "SBCGI",
     "SBCGIM",
     "ARIPSeG",
+    "Auto",
     "BiFISTA",
     "BiGSAM",
     "CGBiO",

@@ -18,7 +18,7 @@ import numpy as np
 
 from tiebreak import schedules
 from tiebreak.engine import kernel
-from tiebreak.methods.base import DONE, Cost, Method, counter, smoothness
+from tiebreak.methods.base import DONE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.projecting import Full, descend, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power
@@ -83,10 +83,10 @@ class AIRG(Method):
     rates = "t^-1/4; t^-1/4"
     loop = advance
     projects = True
-    reals: ClassVar = {"average_power": None}
+    reals: ClassVar = {"average_power": {}}
     limits: ClassVar = {"step": np.inf, "regularization": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         def lower(instead: str) -> float:
             return smoothness(problem, "lower", self, instead)
 

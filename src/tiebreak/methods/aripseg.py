@@ -105,7 +105,7 @@ class ARIPSeG(Method):
     rates = "t^-1/4; t^-1/4"
     loop = advance
     projects = True
-    reals: ClassVar = {"average_power": None}
+    reals: ClassVar = {"average_power": {}}
     counts = ("batch_size",)
     limits: ClassVar = {"step": np.inf, "penalty": np.inf}
     presets: ClassVar = {

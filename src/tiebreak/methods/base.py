@@ -33,6 +33,17 @@ class Cost(NamedTuple):
     lower_evaluations: np.ndarray
 
 
+class Budget(NamedTuple):
+    """What a method may spend; infinite where there is no limit."""
+
+    queries: float = math.inf
+    iterations: float = math.inf
+
+
+NO_BUDGET = Budget()
+SAMPLE = 4096  # iterations from which the mean cost of one is found
+
+
 @dataclass(frozen=True)
 class Method:
     """A configured method. Subclasses are frozen dataclasses whose fields are its parameters.
@@ -51,7 +62,7 @@ class Method:
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     limits: ClassVar[dict[str, float]] = {}  # the schedules that the loop takes, and their largest values
     counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
-    reals: ClassVar[dict[str, float | None]] = {}  # the fields that are numbers or None, and what they must exceed
+    reals: ClassVar[dict[str, dict[str, float]]] = {}  # the fields that are numbers or None, and their limits
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
 
     @property
@@ -71,26 +82,36 @@ class Method:
         for name in self.counts:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, checks.whole(value, name))
-        for name, bound in self.reals.items():
+        for name, bounds in self.reals.items():
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, checks.real(value, name, above=bound))
+                object.__setattr__(self, name, checks.real(value, name, **bounds))
         for name in self.limits:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_schedule(value, name))
 
-    def for_problem(self, problem: Problem) -> Method:
-        """Return this method with all parameters filled in for a problem; raise if the problem lacks what it needs."""
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        """Return this method with all parameters filled in for a problem and what may be spent on it.
+
+        Raises a ValueError if the problem lacks what the method needs.
+        """
         if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
                 f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"
                 " has none: take a method that does without, such as 'sbcgf' or 'cg-bio'"
             )
-        found = {name: find() for name, find in self.defaults(problem).items() if getattr(self, name) is None}
+        found = {name: find() for name, find in self.defaults(problem, budget).items() if getattr(self, name) is None}
         return replace(self, **found) if found else self
 
-    def defaults(self, problem: Problem) -> Mapping[str, Callable[[], Any]]:
-        """Return how fields that are None are found from the problem."""
+    def defaults(self, problem: Problem, budget: Budget) -> Mapping[str, Callable[[], Any]]:
+        """Return how fields that are None are found from the problem and the budget."""
         return {}
+
+    def horizon(self, problem: Problem, budget: Budget) -> float:
+        """Return how many iterations a budget allows; infinite if it has no end that can be counted."""
+        t = np.arange(SAMPLE)
+        cost = self.cost(problem, self.constants(problem), t)
+        each = (cost.upper_queries.sum() + cost.lower_queries.sum()) / t.size
+        return max(min(budget.iterations, budget.queries / each), 1.0)
 
     def constants(self, problem: Problem) -> Any:
         """Return a named tuple of what else the loop takes: nothing that changes."""

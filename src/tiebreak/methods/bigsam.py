@@ -21,7 +21,7 @@ import numpy as np
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, capped, constant, power
@@ -89,7 +89,7 @@ class BiGSAM(Method):
     projects = True
     limits: ClassVar = {"step": np.inf, "upper_step": np.inf, "mixing": 1.0}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
             "step": lambda: constant(1.0 / smoothness(problem, "lower", self, "step=...")),
             "upper_step": lambda: constant(2.0 / (self._upper_lipschitz(problem) + float(problem.upper.strong_convexity))),

@@ -12,28 +12,36 @@ g(x_t) − g(x_0) ≤ ε_g / 2; here ``tol`` of ``minimize`` does that, with bou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
-from tiebreak.methods.base import DONE, Cost, Method
-from tiebreak.methods.cutting import State, cut_and_move, start_state
-from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.cutting import (
+    ROUNDING,
+    State,
+    curvature_of,
+    cut_and_move,
+    first_points,
+    fitting_step,
+    size_of_terms,
+    start_state,
+)
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
-
-ROUNDING = 1e-12  # of the terms of the cut: with K_t = 0 it is empty by rounding in every tenth iteration
 
 
 class Constants(NamedTuple):
     """What CG-BiO's loop takes besides its schedules."""
 
     full: Full  # all samples
+    curvature: float  # L_f; 0: steps are not shortened
     rounding: float  # by which the cut is moved outwards, relative to its terms at x_0
 
 
@@ -41,28 +49,19 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, t, empty_cuts = state
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts = state
     for k in range(step.size):
         upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
         if t[0] == 0:
             anchor[0] = lower.value[0] + constants.rounding * size_of_terms(lower, x)
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k])
+        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k], constants.curvature)
         if status < 0:
             return status
         if status == EMPTY:
             empty_cuts[0] += 1
         t[0] += 1
     return DONE
-
-
-@kernel
-def size_of_terms(lower, x):
-    """Return |g(x)| + Σ |∇g(x)_i x_i|, in which the terms of the cut are rounded."""
-    total = abs(lower.value[0])
-    for i in range(x.size):
-        total += abs(lower.direction[i] * x[i])
-    return total
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,14 @@ class CGBiO(Method):
     slack : number or function of t, optional
         K_t, by which the cut is moved outwards, in units of g. If not given, by what rounding makes of it: 1e-12 of its
         terms.
+    curvature : float, optional
+        A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,
+        but to no less than a twentieth of it. 0: steps are not shortened.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     preset : str
-        Where parameters that are not given come from: the paper's regression (``"paper"``) or its dictionary experiment
-        (``"paper-dictionary"``), whose step is 0.3 / √(t + 1).
+        Where a step that is not given comes from: the paper's regression (``"paper"``) or its dictionary experiment
+        (``"paper-dictionary"``), whose step is 0.3 / √(t + 1), or the budget (``"auto"``).
 
     Examples
     --------
@@ -90,6 +92,7 @@ class CGBiO(Method):
 
     step: ScheduleLike | None = None
     slack: ScheduleLike | None = None
+    curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
 
@@ -99,25 +102,28 @@ class CGBiO(Method):
     needs = "linear minimisation over a half-space"
     rates = "t^-1; t^-1 (f convex), t^-1/2 (f not convex)"
     loop = advance
+    reals: ClassVar = {"curvature": {"least": 0.0}}
     limits: ClassVar = {"step": 1.0, "slack": np.inf}
     presets: ClassVar = {
-        "paper": {"step": power(2.0, 1.0, shift=2.0)},
-        "paper-dictionary": {"step": power(0.3, 0.5)},
+        "paper": {"step": power(2.0, 1.0, shift=2.0), "curvature": 0.0},
+        "paper-dictionary": {"step": power(0.3, 0.5), "curvature": 0.0},
+        "auto": {},
     }
 
-    def __post_init__(self) -> None:
-        if self.initial is None:
-            start = SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, batch_size=1, level="lower")
-            object.__setattr__(self, "initial", start)
-        super().__post_init__()
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        return {
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), power(0.3, 0.5)),
+            "curvature": lambda: curvature_of(problem),
+            "initial": lambda: first_points(problem),
+        }
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         if self.slack is None:
-            return CGBiO(self.step, constant(0.0), self.initial).schedule_values(t)
+            return replace(self, slack=constant(0.0)).schedule_values(t)
         return super().schedule_values(t)
 
     def constants(self, problem: Problem) -> Constants:
-        return Constants(full(problem), ROUNDING if self.slack is None else 0.0)
+        return Constants(full(problem), self.curvature or 0.0, ROUNDING if self.slack is None else 0.0)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         return start_state(problem, x, 1, 1)

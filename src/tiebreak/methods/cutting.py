@@ -1,4 +1,11 @@
-"""The step that SBCGI and SBCGF share: minimise the linear model of f over Z and the cut, and move towards it."""
+"""What the methods that cut share: a step towards the minimiser of f's linear model over Z and the cut, and its slack.
+
+The slack K_t is ``slack(t)`` and ``margin`` standard errors of the cut's estimate. What the cut must not exclude is known
+to satisfy it with exact estimates: the error that counts is that of m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩, a number. In a step its
+estimate moves by m_t = keep · m'_{t−1} + I_t, m' being that of the last estimates at the new x_t. The innovations I_t are
+independent given the past, so that V_t = keep² V_{t−1} + I_t² estimates the variance of m_t, from exact estimates with V =
+0 on.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import INVALID, cut_step
+from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step, projects
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
-from tiebreak.methods.base import LOWER_NOT_FINITE, UPPER_NOT_FINITE
+from tiebreak.methods.base import LOWER_NOT_FINITE, UPPER_NOT_FINITE, Method
+from tiebreak.methods.fista import FISTA
+from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
-from tiebreak.vectors import dot_and_copy
+from tiebreak.schedules import constant, power
+from tiebreak.vectors import dot_and_copy, move
+
+LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
+LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
+ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
 
 
 class State(NamedTuple):
@@ -24,6 +38,8 @@ class State(NamedTuple):
     upper: Estimate  # ∇f̂_t
     lower: Estimate  # ∇ĝ_t and ĝ_t
     anchor: np.ndarray  # g(x_0), one number
+    origin: np.ndarray  # x_0
+    variance: np.ndarray  # V_t, one number
     iteration: np.ndarray  # t, one number
     empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
 
@@ -38,13 +54,33 @@ def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: 
         upper=no_estimate(d, upper_batch),
         lower=no_estimate(d, lower_batch),
         anchor=np.zeros(1),
+        origin=x.copy(),
+        variance=np.zeros(1),
         iteration=np.zeros(1, dtype=np.int64),
         empty_cuts=np.zeros(1, dtype=np.int64),
     )
 
 
 @kernel
-def cut_and_move(domain, x, previous, target, upper, lower, anchor, slack, step):
+def model_at(estimate, origin, x):
+    """Return m = ĝ + ⟨∇ĝ, x_0 − x⟩."""
+    total = 0.0
+    for i in range(x.size):
+        total += estimate.direction[i] * (origin[i] - x[i])
+    return estimate.value[0] + estimate.factor[0] * total
+
+
+@kernel
+def size_of_terms(lower, x):
+    """Return |g(x)| + Σ |∇g(x)_i x_i|, in which the terms of the cut are rounded."""
+    total = abs(lower.value[0])
+    for i in range(x.size):
+        total += abs(lower.direction[i] * x[i])
+    return total
+
+
+@kernel
+def cut_and_move(domain, x, previous, target, upper, lower, anchor, slack, step, curvature):
     """Make x_{t+1} from the estimates at x_t; return the cut's status, or which level's estimates are not finite.
 
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
@@ -56,8 +92,54 @@ def cut_and_move(domain, x, previous, target, upper, lower, anchor, slack, step)
         status = LOWER_NOT_FINITE
     elif not math.isfinite(upper.value[0]):
         status = UPPER_NOT_FINITE
+    elif curvature > 0.0:  # a step that f deserves
+        status, _ = cut_lmo(domain, upper.direction, lower.direction, bound, target)
+        if status == INVALID:
+            status = UPPER_NOT_FINITE
+        else:
+            gap, square = gap_towards(upper, x, target)
+            if status != EMPTY and square > 0.0:
+                step = min(max(gap / (curvature * square), LEAST_SHARE * step), step)
+            move(x, target, step)
     else:
         status, _ = cut_step(domain, upper.direction, lower.direction, bound, step, x, target)
         if status == INVALID:
             status = UPPER_NOT_FINITE
     return status
+
+
+@kernel
+def gap_towards(upper, x, target):
+    """Return ⟨∇f̂, x − s⟩ and ‖x − s‖²."""
+    gap = 0.0
+    square = 0.0
+    for i in range(x.size):
+        gap += upper.direction[i] * (x[i] - target[i])
+        square += (x[i] - target[i]) * (x[i] - target[i])
+    return upper.factor[0] * gap, square
+
+
+def fitting_step(problem: Problem, method: Method, horizon: float, otherwise: power | constant) -> power | constant:
+    """Return the largest steps for a number of iterations: for f convex such that little is left of x_0 at the end."""
+    if problem.upper.convex is None:
+        raise ValueError(
+            f"the method {method.name!r} chooses its steps by whether the upper objective is convex, and that is not known:"
+            " say so where it is made (convex=True or convex=False), or give the step"
+        )
+    if not problem.upper.convex:
+        return otherwise
+    return power(2.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(min(LARGEST_SHARE / horizon, 1.0))
+
+
+def curvature_of(problem: Problem) -> float:
+    """Return the smoothness constant of a convex f, or 0 if it is not known or f is not convex."""
+    curvature = float(problem.upper.lipschitz) if problem.upper.convex else 0.0
+    return curvature if math.isfinite(curvature) else 0.0
+
+
+def first_points(problem: Problem) -> Method:
+    """Return a method that finds a point at which g is nearly least: accelerated if it can project, else Frank-Wolfe."""
+    known = math.isfinite(problem.lower.lipschitz) and problem.lower.lipschitz > 0.0
+    if known and projects(problem.domain):
+        return FISTA(level="lower")
+    return SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, batch_size=1, level="lower")

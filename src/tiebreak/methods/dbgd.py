@@ -25,7 +25,17 @@ import numpy as np
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, known_floor, smoothness
+from tiebreak.methods.base import (
+    DONE,
+    LOWER_NOT_FINITE,
+    UPPER_NOT_FINITE,
+    Budget,
+    Cost,
+    Method,
+    counter,
+    known_floor,
+    smoothness,
+)
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.objectives.base import draw
 from tiebreak.problem import Problem
@@ -127,10 +137,10 @@ class DBGD(Method):
     rates = "converges to a stationary point; converges"
     loop = advance_exact
     projects = True
-    reals: ClassVar = {"alpha": 0.0, "beta": 0.0, "floor": None}
+    reals: ClassVar = {"alpha": {"above": 0.0}, "beta": {"above": 0.0}, "floor": {}}
     limits: ClassVar = {"step": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"step": lambda: self._safe_step(problem), "floor": lambda: known_floor(problem, self)}
 
     def _safe_step(self, problem: Problem) -> power:

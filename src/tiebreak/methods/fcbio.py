@@ -215,7 +215,7 @@ class FCBiO(Method):
     loop = advance
     projects = True
     counts = ("inner_iterations",)
-    reals: ClassVar = {"tolerance": 0.0}
+    reals: ClassVar = {"tolerance": {"above": 0.0}}
 
     def constants(self, problem: Problem) -> Constants:
         upper, lower = (smoothness(problem, level, self) for level in ("upper", "lower"))

@@ -25,7 +25,7 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import Kernel, kernel
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.fw import OneLevel
 from tiebreak.methods.projecting import Full, descend, full, full_cost
 from tiebreak.objectives.base import accumulate
@@ -141,7 +141,7 @@ class FISTA(OneLevel):
     projects = True
     limits: ClassVar = {"step": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"step": lambda: constant(1.0 / smoothness(problem, self.level, self, "step=..."))}
 
     def constants(self, problem: Problem) -> Constants:
@@ -163,7 +163,7 @@ class Accelerated(Method):
     loop = advance
     projects = True
     inertia: float
-    reals: ClassVar = {"inertia": 0.0}
+    reals: ClassVar = {"inertia": {"above": 0.0}}
 
     def constants(self, problem: Problem) -> Constants:
         return Constants(full(problem), self.inertia)
@@ -203,7 +203,7 @@ class BiFISTA(Accelerated):
     rates = "converges; t^-δ, 1 < δ < 2"
     limits: ClassVar = {"step": np.inf, "regularization": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"regularization": lambda: power(self._ratio(problem), 1.5), "step": lambda: self._safe(problem)}
 
     def _ratio(self, problem: Problem) -> float:
@@ -250,7 +250,7 @@ class PBAPG(Accelerated):
     rates = "t^-1; t^-1 (under a quadratic error bound of g)"
     limits: ClassVar = {"step": np.inf, "penalty": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"penalty": lambda: self._stages(problem), "step": lambda: self._safe(problem)}
 
     def _stages(self, problem: Problem) -> stages:

@@ -23,7 +23,7 @@ import numpy as np
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, evaluate, power
 from tiebreak.vectors import copy, copy_and_move
@@ -106,7 +106,7 @@ class Regularised(Method):
     average: bool | None
 
     needs = "linear minimisation"
-    reals: ClassVar = {"strength": 0.0}
+    reals: ClassVar = {"strength": {"above": 0.0}}
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         values = super().schedule_values(t)
@@ -173,7 +173,7 @@ class IRCG(Regularised):
     loop = advance_spider
     limits: ClassVar = {"step": 1.0, "regularization": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"step": lambda: power(2.0, 1.0, shift=2.0), "regularization": lambda: power(self.strength, 0.5)}
 
     def constants(self, problem: Problem) -> SpiderConstants:
@@ -234,7 +234,7 @@ class IRSCG(Regularised):
     limits: ClassVar = {"step": 1.0, "regularization": np.inf, "momentum": 1.0}
     presets: ClassVar = {"paper": {"strength": 10.0}, "paper-dictionary": {"strength": 0.1}}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         convex, strength = bool(problem.upper.convex), self.strength or 1.0
         step = self.step or (power(2.0, 1.0, shift=2.0) if convex else power(1.0, 6 / 7))
         return {
@@ -304,7 +304,7 @@ class IRFSCG(Regularised):
     limits: ClassVar = {"step": 1.0, "regularization": np.inf}
     presets: ClassVar = {"paper": {"strength": 10.0}, "paper-dictionary": {"strength": 0.1}}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         convex, constants = bool(problem.upper.convex), self.constants(problem)
         first = max(constants.upper.period, constants.lower.period) + int(not convex)
         opening = min(math.log(first) / first, 1.0) if first > 1 else 1.0

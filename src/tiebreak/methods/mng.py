@@ -24,7 +24,17 @@ import numpy as np
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
+from tiebreak.methods.base import (
+    DONE,
+    LOWER_NOT_FINITE,
+    NO_BUDGET,
+    UPPER_NOT_FINITE,
+    Budget,
+    Cost,
+    Method,
+    counter,
+    smoothness,
+)
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant
@@ -130,15 +140,15 @@ class MNG(Method):
     projects = True
     limits: ClassVar = {"step": np.inf}
 
-    def for_problem(self, problem: Problem) -> Method:
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         if problem.upper.hessian() is None or not problem.upper.strong_convexity > 0.0:
             raise ValueError(
                 "the method 'mng' needs an upper objective that is quadratic and strongly convex, such as SquaredNorm() or a"
                 f" least-squares loss of full column rank, and {problem.upper!r} is not known to be"
             )
-        return super().for_problem(problem)
+        return super().for_problem(problem, budget)
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"step": lambda: constant(1.0 / smoothness(problem, "lower", self, "step=..."))}
 
     def constants(self, problem: Problem) -> Constants:

@@ -14,16 +14,28 @@ two levels have their own S and q, and refresh independently.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import Sampling, spider, spider_cost, spider_sampling
-from tiebreak.methods.base import DONE, Cost, Method
-from tiebreak.methods.cutting import State, cut_and_move, start_state
+from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.cutting import (
+    ROUNDING,
+    State,
+    curvature_of,
+    cut_and_move,
+    first_points,
+    fitting_step,
+    model_at,
+    size_of_terms,
+    start_state,
+)
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
@@ -34,19 +46,29 @@ class Constants(NamedTuple):
 
     upper: Sampling  # S and q of f
     lower: Sampling  # S and q of g
+    curvature: float  # L_f; 0: steps are not shortened
+    margin: float  # standard errors by which the cut is moved outwards
 
 
 @kernel
 def advance(problem, state, constants, step, slack, rng):
     """Take one step of Algorithm 2 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, t, empty_cuts = state
+    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
     for k in range(step.size):
         spider(f, upper, constants.upper, t[0], rng, x, previous)
+        before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
         spider(g, lower, constants.lower, t[0], rng, x, previous)
         if t[0] == 0:
             anchor[0] = lower.value[0]
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k])
+        width = slack[k]
+        if constants.margin > 0.0:
+            if t[0] == 0:
+                anchor[0] += ROUNDING * size_of_terms(lower, x)
+            innovation = model_at(lower, origin, x) - before
+            variance[0] = 0.0 if t[0] % constants.lower.period == 0 else variance[0] + innovation * innovation
+            width += constants.margin * math.sqrt(variance[0])
+        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
         if status < 0:
             return status
         if status == EMPTY:
@@ -69,11 +91,18 @@ class SBCGF(Method):
         S, the samples drawn at a level in an iteration; ⌊√n⌋ of that level's n if not given.
     upper_period, lower_period : int, optional
         q, the iterations from one exact gradient of a level to the next; ⌊√n⌋ if not given.
+    margin : float, optional
+        By how many standard errors of its estimate the cut is moved outwards besides; they are watched during the run.
+    curvature : float, optional
+        A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,
+        but to no less than a twentieth of it. 0: steps are not shortened.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     preset : str
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
-        ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples.
+        ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps from the
+        budget, no slack but a margin of three standard errors, and a first point by accelerated projected gradients where
+        the domain has a projection.
 
     Examples
     --------
@@ -87,6 +116,8 @@ class SBCGF(Method):
     lower_batch_size: int | None = None
     upper_period: int | None = None
     lower_period: int | None = None
+    margin: float | None = None
+    curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
 
@@ -97,16 +128,41 @@ class SBCGF(Method):
     rates = "t^-1; t^-1, up to log t (f convex), t^-1/2; t^-1/2 (f not convex)"
     loop = advance
     counts = ("upper_batch_size", "lower_batch_size", "upper_period", "lower_period")
+    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}}
     limits: ClassVar = {"step": 1.0, "slack": np.inf}
     presets: ClassVar = {
-        "paper": {"step": constant(1e-5), "slack": power(1e-4, 0.5), "initial": SpiderFW(level="lower")},
-        "paper-dictionary": {"step": constant(1e-3), "slack": power(4e-5, 1 / 3), "initial": SpiderFW(level="lower")},
+        "paper": {
+            "step": constant(1e-5),
+            "slack": power(1e-4, 0.5),
+            "margin": 0.0,
+            "curvature": 0.0,
+            "initial": SpiderFW(level="lower"),
+        },
+        "paper-dictionary": {
+            "step": constant(1e-3),
+            "slack": power(4e-5, 1 / 3),
+            "margin": 0.0,
+            "curvature": 0.0,
+            "initial": SpiderFW(level="lower"),
+        },
+        "auto": {"slack": constant(0.0), "margin": 3.0},
     }
+
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        horizon = self.horizon(problem, budget)
+        root = power(0.2, 0.5) if math.isinf(horizon) else constant(0.2 / math.sqrt(horizon))
+        return {
+            "step": lambda: fitting_step(problem, self, horizon, root),
+            "curvature": lambda: curvature_of(problem),
+            "initial": lambda: first_points(problem),
+        }
 
     def constants(self, problem: Problem) -> Constants:
         return Constants(
             upper=spider_sampling(problem.upper, self.upper_batch_size, self.upper_period),
             lower=spider_sampling(problem.lower, self.lower_batch_size, self.lower_period),
+            curvature=self.curvature or 0.0,
+            margin=self.margin or 0.0,
         )
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
@@ -130,4 +186,4 @@ class SBCGFM(SBCGF):
     name = "sbcgf-m"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
     rates = "none known"
-    presets: ClassVar = {name: {**preset, "slack": constant(0.0)} for name, preset in SBCGF.presets.items()}
+    presets: ClassVar = {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in SBCGF.presets.items()}

@@ -12,35 +12,63 @@ In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, α_t = β_t = ρ_t i
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
-from tiebreak.estimators import storm, storm_cost
-from tiebreak.methods.base import DONE, Cost, Method
-from tiebreak.methods.cutting import State, cut_and_move, start_state
+from tiebreak.estimators import gradient_at, storm, storm_cost
+from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.cutting import (
+    ROUNDING,
+    State,
+    curvature_of,
+    cut_and_move,
+    first_points,
+    fitting_step,
+    model_at,
+    size_of_terms,
+    start_state,
+)
 from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.projecting import Full, full
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
 
 
 class Constants(NamedTuple):
-    """SBCGI's loop needs nothing besides its schedules."""
+    """What SBCGI's loop takes besides its schedules."""
+
+    full: Full  # all samples, for a first estimate
+    curvature: float  # L_f; 0: steps are not shortened
+    margin: float  # standard errors by which the cut is moved outwards; if any, the first estimate is exact
 
 
 @kernel
 def advance(problem, state, constants, step, slack, momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, t, empty_cuts = state
+    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
     for k in range(step.size):
-        keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
-        storm(f, upper, rng, x, previous, keep)
-        storm(g, lower, rng, x, previous, keep)
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k])
+        width = slack[k]
+        if t[0] == 0 and constants.margin > 0.0:
+            upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
+            lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
+            anchor[0] = lower.value[0] + ROUNDING * size_of_terms(lower, x)
+        else:
+            keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
+            before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
+            storm(f, upper, rng, x, previous, keep)
+            storm(g, lower, rng, x, previous, keep)
+            if constants.margin > 0.0:
+                innovation = model_at(lower, origin, x) - keep * before
+                variance[0] = keep * keep * variance[0] + innovation * innovation
+                width += constants.margin * math.sqrt(variance[0])
+        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
         if status < 0:
             return status
         if status == EMPTY:
@@ -63,11 +91,19 @@ class SBCGI(Method):
         The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.
     batch_size : int, optional
         Samples drawn at each level in an iteration.
+    margin : float, optional
+        By how many standard errors of its estimate the cut is moved outwards besides; they are watched during the run. If it
+        is positive, the first estimates are exact.
+    curvature : float, optional
+        A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,
+        but to no less than a twentieth of it. 0: steps are not shortened.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     preset : str
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
-        ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples.
+        ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps and momentum
+        from the budget, no slack but a margin of three standard errors, and a first point by accelerated projected
+        gradients where the domain has a projection.
 
     Examples
     --------
@@ -79,6 +115,8 @@ class SBCGI(Method):
     slack: ScheduleLike | None = None
     momentum: ScheduleLike | None = None
     batch_size: int | None = None
+    margin: float | None = None
+    curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
 
@@ -89,6 +127,7 @@ class SBCGI(Method):
     rates = "t^-1/2; t^-1/2 (f convex), t^-1/3; t^-1/3 (f not convex)"
     loop = advance
     counts = ("batch_size",)
+    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}}
     limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
     presets: ClassVar = {
         "paper": {
@@ -96,6 +135,8 @@ class SBCGI(Method):
             "slack": power(1e-4, 0.5),
             "momentum": power(1.0, 1.0),
             "batch_size": 1,
+            "margin": 0.0,
+            "curvature": 0.0,
             "initial": SpiderFW(level="lower"),
         },
         "paper-dictionary": {
@@ -103,22 +144,41 @@ class SBCGI(Method):
             "slack": power(4e-5, 1 / 3),
             "momentum": power(1.0, 2 / 3),
             "batch_size": 8,
+            "margin": 0.0,
+            "curvature": 0.0,
             "initial": SpiderFW(level="lower"),
         },
+        "auto": {"slack": constant(0.0), "batch_size": 4, "margin": 3.0},
     }
 
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        horizon = self.horizon(problem, budget)
+        endless = math.isinf(horizon)
+        return {
+            "step": lambda: fitting_step(
+                problem, self, horizon, power(0.1, 2 / 3) if endless else constant(0.1 / horizon ** (2 / 3))
+            ),
+            "momentum": lambda: power(1.0, 1.0, shift=1000.0) if endless else constant(1.0 / horizon),
+            "curvature": lambda: curvature_of(problem),
+            "initial": lambda: first_points(problem),
+        }
+
     def constants(self, problem: Problem) -> Constants:
-        return Constants()
+        return Constants(full(problem), self.curvature or 0.0, self.margin or 0.0)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         assert self.batch_size is not None
         state = start_state(problem, x, self.batch_size, self.batch_size)
-        state.anchor[0] = problem.lower.value(x)
+        if constants.margin == 0.0:
+            state.anchor[0] = problem.lower.value(x)
         return state
 
     def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
         assert self.batch_size is not None
         queries, evaluations = storm_cost(t, self.batch_size)
+        if constants.margin > 0.0:
+            upper, lower = (np.where(t == 0, n, queries) for n in (problem.upper.n_samples, problem.lower.n_samples))
+            return Cost(upper, lower, np.where(t == 0, upper, evaluations), np.where(t == 0, lower, evaluations))
         anchor = np.where(t == 0, problem.lower.n_samples, 0)  # the full pass for g(x_0)
         return Cost(queries, queries + anchor, evaluations, evaluations + anchor)
 
@@ -139,4 +199,4 @@ class SBCGIM(SBCGI):
     name = "sbcgi-m"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
     rates = "none known"
-    presets: ClassVar = {name: {**preset, "slack": constant(0.0)} for name, preset in SBCGI.presets.items()}
+    presets: ClassVar = {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in SBCGI.presets.items()}

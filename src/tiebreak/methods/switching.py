@@ -21,7 +21,7 @@ import numpy as np
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
@@ -104,7 +104,7 @@ class SwitchingGradient(Method):
     projects = True
     limits: ClassVar = {"step": np.inf, "slack": np.inf}
 
-    def defaults(self, problem: Problem) -> dict[str, Callable[[], Any]]:
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         step = power(0.01 * problem.domain.diameter, 0.5) if self.step is None else self.step
         return {
             "step": lambda: step,

@@ -1,0 +1,60 @@
+"""The method that chooses a method.
+
+- f convex, a projection onto Z, smoothness constants known and a budget of some hundred passes over the data: accelerated
+  projected gradients on f + w g with a growing weight w (PB-APG).
+- Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
+- Else sampled gradients and a cut (SBCGF).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tiebreak.domains import projects
+from tiebreak.methods.base import NO_BUDGET, Budget, Method
+from tiebreak.methods.cgbio import CGBiO
+from tiebreak.methods.fista import PBAPG
+from tiebreak.methods.sbcgf import SBCGF
+from tiebreak.problem import Problem
+
+PASSES = 300  # over the data of both levels, that accelerated methods want at least
+FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
+FEW_NOT_CONVEX = 1000  # the same if f is not convex: its steps are longer, and estimates worse
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """Choose a method for the problem and the budget; the result tells which one it was.
+
+    Examples
+    --------
+    >>> from tiebreak import Birkhoff, L1Ball, LeastSquares, Problem, SquaredNorm
+    >>> lower = LeastSquares([[1.0, 1.0, 0.0, 0.0]], [1.0])
+    >>> Auto().for_problem(Problem(SquaredNorm(), lower, L1Ball(2.0))).name
+    'pb-apg'
+    >>> Auto().for_problem(Problem(SquaredNorm(), lower, Birkhoff(2))).name
+    'cg-bio'
+    """
+
+    name = "auto"
+    citation = "pb-apg, cg-bio or sbcgf, with parameters from the problem and the budget"
+    setting = "any"
+    needs = "convexity of f known"
+    rates = "those of the method that it chooses"
+    presets: ClassVar = {}
+
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        return self.chosen(problem, budget).for_problem(problem, budget)
+
+    def chosen(self, problem: Problem, budget: Budget) -> Method:
+        """Return the method that fits a problem and a budget."""
+        samples = problem.upper.n_samples + problem.lower.n_samples
+        passes = min(budget.queries / samples, budget.iterations)
+        if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
+            constants = problem.upper.lipschitz, problem.lower.lipschitz
+            if all(math.isfinite(constant) and constant > 0.0 for constant in constants):
+                return PBAPG()
+        few = FEW if problem.upper.convex else FEW_NOT_CONVEX
+        return CGBiO(preset="auto") if samples <= few else SBCGF(preset="auto")

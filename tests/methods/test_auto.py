@@ -1,0 +1,107 @@
+"""Parameters from the problem and the budget: units do not matter, and what is decided is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import linear_data
+
+from tiebreak import (
+    FISTA,
+    PBAPG,
+    SBCGF,
+    SBCGI,
+    Auto,
+    Birkhoff,
+    CGBiO,
+    FiniteSum,
+    L1Ball,
+    LeastSquares,
+    Problem,
+    SquaredNorm,
+    minimize,
+)
+from tiebreak.methods.base import Budget
+from tiebreak.methods.cutting import model_at
+
+AUTOMATIC = [SBCGF(preset="auto"), SBCGI(preset="auto"), CGBiO(preset="auto"), Auto()]
+
+
+def regression(upper=1.0, lower=1.0, data=1.0, variable=1.0):
+    """A problem in other units: f and g times numbers, the data times one, the variable times one."""
+    (A, a), (B, b) = linear_data(2), linear_data(1)
+    f = np.sqrt(upper) * data * B / variable, np.sqrt(upper) * data * b
+    g = np.sqrt(lower) * data * A / variable, np.sqrt(lower) * data * a
+    return Problem(LeastSquares(*f), LeastSquares(*g), L1Ball(4.0 * variable))
+
+
+@pytest.mark.parametrize("method", AUTOMATIC, ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "units", [{"upper": 4.0**10}, {"upper": 4.0**-10}, {"lower": 4.0**10}, {"lower": 4.0**-10}, {"data": 2.0**20},
+              {"data": 2.0**-20}, {"variable": 2.0**10}, {"variable": 2.0**-10}], ids=str
+)  # fmt: skip
+def test_units_do_not_matter(method, units):
+    plain = minimize(regression(), method, max_queries=30_000)
+    other = minimize(regression(**units), method, max_queries=30_000)
+    np.testing.assert_allclose(other.x / units.get("variable", 1.0), plain.x, rtol=1e-6, atol=1e-9)
+    factor = units.get("data", 1.0) ** 2
+    assert other.upper == pytest.approx(plain.upper * units.get("upper", 1.0) * factor, rel=1e-6)
+    assert other.lower == pytest.approx(plain.lower * units.get("lower", 1.0) * factor, rel=1e-6)
+
+
+def test_what_is_decided_is_told():
+    result = minimize(regression(), SBCGF(preset="auto"), max_queries=30_000)
+    assert result.method.step.value == pytest.approx(4.0 / result.iterations, rel=0.05)
+    assert result.method.curvature == regression().upper.lipschitz
+    assert result.method.margin == 3.0
+    assert result.method.initial.name == "fista"
+    assert [phase.name for phase in result.settings["phases"]] == ["fista", "sbcgf"]
+    assert isinstance(minimize(regression(), max_queries=30_000).method, PBAPG)
+
+
+def test_the_choice_follows_the_problem_and_the_budget():
+    def chosen(problem, **budget):
+        return Auto().for_problem(problem, Budget(**budget)).name
+
+    rng = np.random.default_rng(0)
+    large = LeastSquares(rng.standard_normal((400, 4)), rng.standard_normal(400))
+    assert chosen(Problem(large, large, L1Ball(1.0))) == "pb-apg"
+    assert chosen(Problem(large, large, L1Ball(1.0)), queries=100_000) == "sbcgf"  # 125 passes are too few
+    assert chosen(Problem(large, large, Birkhoff(2))) == "sbcgf"  # no projection
+    assert chosen(Problem(SquaredNorm(), LeastSquares(np.eye(4), np.ones(4)), Birkhoff(2))) == "cg-bio"  # few samples
+    rough = FiniteSum(500, 4, large.value_and_gradient, convex=False)
+    assert chosen(Problem(rough, large, L1Ball(1.0))) == "cg-bio"
+    rough = FiniteSum(5000, 4, large.value_and_gradient, convex=False)
+    assert chosen(Problem(rough, large, L1Ball(1.0))) == "sbcgf"
+
+
+@pytest.mark.parametrize("method", AUTOMATIC, ids=lambda method: method.name)
+def test_convexity_is_asked_for_where_it_is_not_known(method):
+    unknown = FiniteSum(12, 18, lambda x, indices: (0.0, np.zeros(18)))
+    with pytest.raises(ValueError, match="whether the upper objective is convex, and that is not known: say so where it is"):
+        minimize(Problem(unknown, regression().lower, L1Ball(1.0)), method)
+
+
+@pytest.mark.parametrize("kind", [SBCGF, SBCGI, CGBiO])
+def test_a_run_without_a_counted_end_has_steps_that_shrink(kind):
+    method = kind(preset="auto").for_problem(regression(), Budget())
+    steps = method.schedule_values(np.array([0, 1000, 1_000_000]))[0]
+    assert (np.diff(steps) < 0.0).all()
+
+
+@pytest.mark.parametrize("kind", [SBCGI, SBCGF])
+def test_three_standard_errors_keep_a_minimiser_of_g_in_the_cut_where_none_loses_it(kind):
+    (A, a), noise = linear_data(2), np.tile([1.0, -1.0], 12)  # rows twice, with different targets: terms disagree at x_0
+    problem = regression()._replace(lower=LeastSquares(np.repeat(A, 2, axis=0), np.repeat(a, 2) + noise))
+    x0 = minimize(problem, FISTA(level="lower"), max_queries=200_000).x
+    method = kind(preset="auto", step=1e-4, **({"momentum": 0.02} if kind is SBCGI else {})).for_problem(problem)
+    constants, rng = method.constants(problem), np.random.default_rng(0)
+    state = method.start(problem, constants, x0)
+    excess, errors = [], []
+    for t in range(600):
+        method.loop(problem, state, constants, *method.schedule_values(np.array([t])), rng)
+        excess.append(model_at(state.lower, x0, state.previous) - state.anchor[0])  # > 0: x_0 is cut off without slack
+        errors.append(np.sqrt(state.variance[0]))
+    excess, errors = np.array(excess), np.array(errors)
+    assert (excess > 0.0).mean() > 0.1
+    assert (excess > 3.0 * errors).mean() < 0.02
