@@ -4,7 +4,7 @@ Among all minimisers of one convex objective over a compact convex set, find the
 when both are seen only through samples.
 """
 
-from tiebreak import data
+from tiebreak import data, sources
 from tiebreak.certificate import Certificate, HalfSpace, certify
 from tiebreak.checkpoint import CheckpointError
 from tiebreak.domains import (
@@ -60,6 +60,7 @@ from tiebreak.objectives import (
     ConeDistance,
     Covariance,
     Dictionary,
+    EndOfStream,
     FiniteSum,
     Huber,
     JointDictionary,
@@ -71,6 +72,7 @@ from tiebreak.objectives import (
     Part,
     Scaled,
     SquaredNorm,
+    Stream,
     Sum,
 )
 from tiebreak.problem import Problem
@@ -112,6 +114,7 @@ __all__ = [
     "DBGDSto",
     "Dictionary",
     "Domain",
+    "EndOfStream",
     "FCBiO",
     "FiniteSum",
     "GroupBall",
@@ -145,6 +148,7 @@ __all__ = [
     "SquaredNorm",
     "Status",
     "StormFW",
+    "Stream",
     "Sum",
     "SwitchingGradient",
     "UnitSimplex",
@@ -154,4 +158,5 @@ __all__ = [
     "data",
     "minimize",
     "power",
+    "sources",
 ]

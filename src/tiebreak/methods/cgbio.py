@@ -49,7 +49,7 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts = state
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _ = state
     for k in range(step.size):
         upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)

@@ -19,7 +19,7 @@ from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
 from tiebreak.methods.base import LOWER_NOT_FINITE, UPPER_NOT_FINITE, Method
 from tiebreak.methods.fista import FISTA
-from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.fw import SpiderFW, StormFW
 from tiebreak.problem import Problem
 from tiebreak.schedules import constant, power
 from tiebreak.vectors import dot_and_copy, move
@@ -42,6 +42,7 @@ class State(NamedTuple):
     variance: np.ndarray  # V_t, one number
     iteration: np.ndarray  # t, one number
     empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
+    unused: np.ndarray  # samples that were set aside for g(x_0) and not needed, one number
 
 
 def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: int) -> State:
@@ -58,6 +59,7 @@ def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: 
         variance=np.zeros(1),
         iteration=np.zeros(1, dtype=np.int64),
         empty_cuts=np.zeros(1, dtype=np.int64),
+        unused=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -139,6 +141,8 @@ def curvature_of(problem: Problem) -> float:
 
 def first_points(problem: Problem) -> Method:
     """Return a method that finds a point at which g is nearly least: accelerated if it can project, else Frank-Wolfe."""
+    if problem.lower.endless:
+        return StormFW(step=power(2.0, 1.0, shift=2.0), momentum=power(1.0, 2 / 3), batch_size=8, level="lower")
     known = math.isfinite(problem.lower.lipschitz) and problem.lower.lipschitz > 0.0
     if known and projects(problem.domain):
         return FISTA(level="lower")
