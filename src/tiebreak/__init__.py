@@ -74,6 +74,8 @@ from tiebreak.objectives import (
     SquaredNorm,
     Stream,
     Sum,
+    from_jax,
+    from_torch,
 )
 from tiebreak.problem import Problem
 from tiebreak.result import Counts, History, Record, Result, Status
@@ -156,6 +158,8 @@ __all__ = [
     "certify",
     "constant",
     "data",
+    "from_jax",
+    "from_torch",
     "minimize",
     "power",
     "sources",

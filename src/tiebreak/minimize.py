@@ -294,8 +294,9 @@ class _Run:
         rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
         for method in self.phases:
             constants = method.constants(rehearsal)
-            state = method.start(rehearsal, constants, self.first_x)
-            method.loop(rehearsal, state, constants, *method.schedule_values(steps), np.random.default_rng(0))
+            with contextlib.suppress(OracleError):  # the run itself will meet it
+                state = method.start(rehearsal, constants, self.first_x)
+                method.loop(rehearsal, state, constants, *method.schedule_values(steps), np.random.default_rng(0))
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
@@ -658,8 +659,8 @@ class _Run:
 
 
 def _stand_in(objective: Any) -> Any:
-    """Return an objective itself if it is compiled, else one of its size that does nothing."""
-    if compilable(objective):
+    """Return an objective itself if it is compiled or compiles something itself, else one of its size that does nothing."""
+    if compilable(objective) or (isinstance(objective, FiniteSum) and getattr(objective.value_and_grad, "rehearses", False)):
         return objective
     d = objective.dimension
 

@@ -6,9 +6,11 @@ from tiebreak.objectives.combined import Part, Placed, Scaled, Sum, as_objective
 from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.dictionary import Dictionary, JointDictionary
 from tiebreak.objectives.fairness import Covariance
+from tiebreak.objectives.jax_losses import from_jax
 from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
 from tiebreak.objectives.streams import Stream
+from tiebreak.objectives.torch_losses import from_torch
 
 __all__ = [
     "Computed",
@@ -36,6 +38,8 @@ __all__ = [
     "as_objective",
     "curvature",
     "draw",
+    "from_jax",
+    "from_torch",
     "holds",
     "linear_model",
     "loss",

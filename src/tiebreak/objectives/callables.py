@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +48,7 @@ class Oracle:
     """
 
     shapes: dict[str, tuple[int, ...]]
+    rehearses: bool = False  # whether a first call is better made before the clock starts
 
     def combine(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
         """Return F(x), F(y) and w·∇F(x) + v·∇F(y), F the mean over the batch; with v = 0, y is not looked at."""
@@ -109,8 +112,7 @@ class Computed(Objective):
         return value_x, value_y, gradient
 
     def _check_finite(self, value: float, gradient: np.ndarray) -> None:
-        # The scalar product is the fastest look at all entries; it may overflow, and then it takes a second one.
-        if not (math.isfinite(value) and (math.isfinite(gradient.dot(gradient)) or np.isfinite(gradient).all())):
+        if not (math.isfinite(value) and (math.isfinite(quick_total(gradient)) or np.isfinite(gradient).all())):
             what = "the value" if not math.isfinite(value) else "the gradient"
             raise NonFiniteError(f"`{self._name}` returned NaN or infinity in {what}", self)
 
@@ -156,6 +158,45 @@ class Computed(Objective):
             start = next((place for place in found if place is not None), 0)
             x = x.x[start : start + self.dimension]
         return checks.vector(x, "x", self.dimension)
+
+
+def quick_total(gradient: np.ndarray) -> float:
+    """Return a number that is finite only if all entries are: the fastest look at all, though it may overflow."""
+    # A scalar product of a long vector starts threads, which wait for each other where the machine is busy.
+    return float(gradient.dot(gradient) if gradient.size < 8192 else gradient.sum())
+
+
+def imported(package: str, user: str) -> Any:
+    """Return a package that not everybody has, or say how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(f'{user} needs {package}: pip install "tiebreak[{package}]" ({error})') from None
+
+
+def floating(dtype: Any) -> np.dtype:
+    """Return a type of floating-point numbers; warn if it is a short one."""
+    try:
+        kind = np.dtype(str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float64, np.float32):
+        raise ValueError(f"`dtype` must be float64 or float32, got {checks.shown(dtype)}")
+    if kind == np.float32:
+        warnings.warn(
+            "float32 keeps 7 digits: gaps and their bounds are known to about 1e-6 of the objective's size, and no better;"
+            " float64, the default, keeps 16",
+            UserWarning,
+            stacklevel=3,
+        )
+    return kind
+
+
+def pieces_of(indices: np.ndarray, rows: int) -> Iterator[tuple[np.ndarray, float]]:
+    """Yield a batch in pieces of at most some rows, each with its share of the whole."""
+    for start in range(0, indices.size, rows):
+        piece = indices[start : start + rows]
+        yield piece, piece.size / indices.size
 
 
 def product_of(shapes: Mapping[str, tuple[int, ...]], sets: Mapping[str, Any], bound: float) -> Product:
