@@ -124,7 +124,7 @@ def csv(
     try:
         import pandas
     except ImportError:
-        raise ImportError("CSV files are read by pandas: pip install 'tiebreak[pandas]'") from None
+        raise ImportError('CSV files are read by pandas: pip install "tiebreak[pandas]"') from None
 
     def pieces(wanted: list[str]) -> Iterator[Any]:
         with pandas.read_csv(path, usecols=wanted, chunksize=checks.whole(rows, "rows"), **options) as reader:
@@ -152,7 +152,7 @@ def parquet(
     try:
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise ImportError("Parquet files are read by pyarrow: pip install 'tiebreak[parquet]'") from None
+        raise ImportError('Parquet files are read by pyarrow: pip install "tiebreak[parquet]"') from None
 
     def pieces(wanted: list[str]) -> Iterator[Any]:
         for batch in ParquetFile(path).iter_batches(batch_size=checks.whole(rows, "rows"), columns=wanted):
