@@ -1,13 +1,208 @@
-"""Which coordinates rank first: for sets whose atoms give the same to a number of coordinates and nothing to the others."""
+"""Sets whose atoms give the same to a number of coordinates, those that rank first, and nothing to the others.
+
+Their cut is the search for any set, which ranks all coordinates for each λ that it tries. Where there are many, most of them
+stay on one side of the threshold for all λ that come into question. A cut for a sample of the coordinates tells about where
+λ and the threshold are; a cut for those near the threshold, with the others where they belong, gives the two atoms. The
+search for any set starts from them, and if the sample did not mislead, it finds at its first pass that they are optimal.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
+from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, lmo
+from tiebreak.domains.cut import boundary_weight, combine, narrow, next_atom, normalise, opening
 from tiebreak.engine import kernel
-from tiebreak.vectors import ordered_bits, select
+from tiebreak.vectors import copy, dot, ordered_bits, select
 
 LAST = 0x7FFF_FFFF_FFFF_FFFF
+MANY = 300  # coordinates: with fewer, a sample does not pay
+SAMPLE = 1.5  # times d^(2/3) coordinates are drawn: more cost more, and fewer leave more of the others open
+SPREAD = 1.0  # times √sample ranks from the threshold a coordinate is open: two or three standard deviations
+
+
+class Ranking(NamedTuple):
+    """A set as this module sees it: its atoms give ``most`` to the first coordinates, and what is left to the next one.
+
+    If it is folded, coordinates rank by size, and each is given its part against its sign.
+    """
+
+    folded: bool
+    full: int  # how many are given most
+    most: float
+    left: float
+
+
+@lmo.register(Ranking)
+def _(domain, c, out):
+    threshold = first_threshold(c, domain.folded, domain.full, out) if domain.full < c.size else math.inf
+    place(domain, c, threshold, out)
+
+
+@next_atom.register(Ranking)
+def _(domain, c, a, out):
+    threshold = next_threshold(c, domain.folded, domain.full, out) if domain.full < c.size else math.inf
+    place(domain, c, threshold, out)
+
+
+@kernel
+def place(domain, c, threshold, out):
+    """Set out to the atom that gives most to those before a threshold, and to as many at it as are to get it."""
+    tied = domain.full
+    for i in range(c.size):
+        first = key_of(c[i], domain.folded) < threshold
+        out[i] = signed(domain.most, c[i], domain.folded) if first else 0.0
+        tied -= 1 if first else 0
+    for i in range(c.size):
+        if tied < 0 or (tied == 0 and domain.left == 0.0):
+            return
+        if key_of(c[i], domain.folded) == threshold:
+            out[i] = signed(domain.most if tied > 0 else domain.left, c[i], domain.folded)
+            tied -= 1
+
+
+@kernel
+def signed(part, value, folded):
+    """Return a coordinate's part, if folded against the sign of its value."""
+    return -math.copysign(part, value) if folded else part
+
+
+# The cut
+
+
+@kernel
+def ranked_cut(domain, c, a, b, out):
+    """Solve the cut over a :class:`Ranking`; it allocates five vectors and a few shorter ones."""
+    valid, size_c, size_a = opening(c, a, b)
+    if not valid:
+        return INVALID, math.nan
+    work = np.empty((5, c.size))
+    unit_c = normalise(c, size_c, work[0])
+    unit_a = normalise(a, size_a, work[1])
+    outside, inside, direction = work[2], work[3], work[4]  # as in `dual_search`
+    bound = b / size_a if size_a > 0.0 else b
+    lmo(domain, unit_c, outside)
+    a_outside = dot(unit_a, outside)
+    if a_outside <= bound:
+        copy(outside, out)
+        return FREE, 0.0
+    if c.size < MANY or not approach(domain, unit_c, unit_a, bound, a_outside, outside, inside, direction, out):
+        lmo(domain, unit_a, inside)
+        copy(inside, out)
+        if dot(unit_a, inside) > bound:
+            return EMPTY, math.inf
+    p, q, a_outside, a_inside = narrow(domain, unit_c, unit_a, bound, outside, inside, direction, out)
+    weight = boundary_weight(a_outside, a_inside, bound)
+    combine(1.0 - weight, inside, weight, outside, out)
+    return ACTIVE, q / p * size_c / size_a
+
+
+@kernel(inline=False)
+def approach(domain, c, a, bound, a_outside, outside, inside, direction, out):
+    """Replace two atoms by those that a sample leads to, and return whether it does.
+
+    ``outside`` holds the minimiser of ⟨c, s⟩, and a_outside is its ⟨a, s⟩. The other vectors are overwritten in any case.
+    """
+    found, p, q, first, last = survey(domain, c, a, a_outside - bound)
+    if not found:
+        return False
+    where = direction.view(np.int64)
+    settled, count, value = settle(domain, c, a, p, q, first, last, inside, where)
+    if not 0 <= domain.full - settled <= count:
+        return False
+    work = np.empty((6, count))
+    for k in range(count):
+        work[0, k], work[1, k] = c[where[k]], a[where[k]]
+    open_part = Ranking(domain.folded, domain.full - settled, domain.most, domain.left)
+    lmo(open_part, work[0], work[2])
+    found, p, q = pinch(open_part, bound - value, work)
+    if not found:
+        return False
+    copy(inside, out)
+    for k in range(count):
+        out[where[k]], inside[where[k]] = work[2, k], work[3, k]
+    if not dot(a, inside) <= bound < dot(a, out):  # by rounding
+        return False
+    copy(out, outside)
+    return True
+
+
+@kernel
+def survey(domain, c, a, excess):
+    """Solve the cut for a sample, at which ⟨a, s⟩ has to fall by its share of an excess.
+
+    Return whether it can, the ray of λ, and the keys between which the threshold for all coordinates is expected.
+    """
+    count = int(SAMPLE * c.size ** (2.0 / 3.0))
+    work = np.empty((6, count))
+    draw(c, a, work)
+    share = count / c.size
+    sample = Ranking(domain.folded, int(domain.full * share + 0.5), domain.most, domain.left)
+    lmo(sample, work[0], work[2])
+    found, p, q = pinch(sample, dot(work[1], work[2]) - share * excess, work)
+    first, last = -math.inf, math.inf
+    if found:
+        combine(p, work[0], q, work[1], work[4])
+        spread = int(SPREAD * math.sqrt(count))
+        if sample.full - spread >= 0:
+            first = first_threshold(work[4], domain.folded, sample.full - spread, work[5])
+        if sample.full + spread < count:
+            last = first_threshold(work[4], domain.folded, sample.full + spread, work[5])
+    return found, p, q, first, last
+
+
+@kernel
+def draw(c, a, work):
+    """Draw entries of c and a, one from each stretch of the same length, so that no pattern in them is missed."""
+    count = work.shape[1]
+    stretch = c.size / count
+    lot = 1
+    for k in range(count):
+        lot = lot * 48271 % 2147483647
+        i = min(int((k + lot / 2147483647.0) * stretch), c.size - 1)
+        work[0, k], work[1, k] = c[i], a[i]
+
+
+@kernel(inline=False)
+def pinch(domain, bound, work):
+    """Set work[2] and work[3] to the atoms about the boundary, for c = work[0] and a = work[1]; the rest of it is room.
+
+    work[2] holds the minimiser of ⟨c, s⟩. Return whether the boundary is between it and the minimiser of ⟨a, s⟩, and the
+    ray of λ.
+    """
+    lmo(domain, work[1], work[3])
+    if not dot(work[1], work[3]) <= bound < dot(work[1], work[2]):
+        return False, 1.0, 0.0
+    copy(work[3], work[5])
+    p, q, _, _ = narrow(domain, work[0], work[1], bound, work[2], work[3], work[4], work[5])
+    return True, p, q
+
+
+@kernel
+def settle(domain, c, a, p, q, first, last, out, where):
+    """Give most to the coordinates that p c + q a ranks before ``first``, and list those from there to ``last``.
+
+    Return how many there are of both, and ⟨a, out⟩.
+    """
+    settled = 0
+    count = 0
+    value = 0.0
+    for i in range(c.size):
+        own = p * c[i] + q * a[i]
+        key = key_of(own, domain.folded)
+        entry = signed(domain.most, own, domain.folded) if key < first else 0.0
+        out[i] = entry
+        value += a[i] * entry
+        settled += 1 if key < first else 0
+        where[count] = i
+        count += 1 if (key >= first) & (key <= last) else 0
+    return settled, count, value
+
+
+# Thresholds
 
 
 @kernel
