@@ -326,7 +326,7 @@ def test_progress_is_shown_when_asked_for_and_silent_otherwise(problem, capfd):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "sbgcf"}, "`method` must be one of sbcgi, sbcgf.*got 'sbgcf'; did you mean 'sbcgf'"),
+        ({"method": "sbgcf"}, "`method` must be one of auto, sbcgi, sbcgf.*got 'sbgcf'; did you mean 'sbcgf'"),
         ({"method": 3}, "`method` must be one of"),
         ({"max_queries": 0}, "`max_queries` must be a whole number ≥ 1, got 0"),
         ({"max_queries": -5}, "`max_queries` must be a whole number ≥ 1, got -5"),

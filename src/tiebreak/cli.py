@@ -20,7 +20,7 @@ def demo(
     max_queries: Annotated[int, typer.Option(help="Samples that each method may draw.", min=1000)] = 1_000_000,
     seed: Annotated[int, typer.Option(help="Seed of the data, the split and the methods.", min=0)] = 0,
 ) -> None:
-    """Solve a bilevel regression at the paper's full size with SBCGI and SBCGF; print a table, write a figure."""
+    """Solve the paper's regression with a method that is chosen, SBCGI and SBCGF; print a table, write a figure."""
     from tiebreak.experiments.demo import run
 
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
