@@ -52,7 +52,7 @@ def _(domain, c, a, out):
     place(domain, c, threshold, out)
 
 
-@kernel
+@kernel(inline=False)
 def place(domain, c, threshold, out):
     """Set out to the atom that gives most to those before a threshold, and to as many at it as are to get it."""
     tied = domain.full
@@ -260,7 +260,7 @@ def pinch(domain, bound, work):
     return True, p, q
 
 
-@kernel
+@kernel(inline=False)
 def settle(domain, c, a, p, q, first, last, out, where):
     """Give most to the coordinates that p c + q a ranks before ``first``, and list those from there to ``last``.
 
@@ -290,7 +290,7 @@ def key_of(value, folded):
     return -abs(value) if folded else value
 
 
-@kernel
+@kernel(inline=False)
 def first_threshold(c, folded, rank, out):
     """Return the key that has ``rank`` smaller or equal ones before it in order; ``out`` is room."""
     for i in range(c.size):
