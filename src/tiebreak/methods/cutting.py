@@ -17,7 +17,7 @@ import numpy as np
 from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step, projects
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
-from tiebreak.methods.base import LOWER_NOT_FINITE, UPPER_NOT_FINITE, Method
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Method
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
@@ -62,11 +62,17 @@ def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: 
 
 
 @kernel
+def minus(x, y):
+    """Return x − y; a kernel of its own, so that a reordered sum does not take the difference apart."""
+    return x - y
+
+
+@kernel(reorder=True)
 def model_at(estimate, origin, x):
     """Return m = ĝ + ⟨∇ĝ, x_0 − x⟩."""
     total = 0.0
     for i in range(x.size):
-        total += estimate.direction[i] * (origin[i] - x[i])
+        total += estimate.direction[i] * minus(origin[i], x[i])
     return estimate.value[0] + estimate.factor[0] * total
 
 
@@ -80,42 +86,49 @@ def size_of_terms(lower, x):
 
 
 @kernel
-def cut_and_move(domain, x, previous, target, upper, lower, anchor, slack, step, curvature):
-    """Make x_{t+1} from the estimates at x_t; return the cut's status, or which level's estimates are not finite.
+def cut_and_move(domain, state, slack, step, curvature):
+    """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite.
 
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
     An empty cut gives the point of Z that violates it least, the direction that lowers g most.
     """
-    room = (anchor - lower.value[0] + slack) / lower.factor[0]
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts = state
+    room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
     bound = room + dot_and_copy(lower.direction, x, previous)
     if not math.isfinite(bound):
-        status = LOWER_NOT_FINITE
-    elif not math.isfinite(upper.value[0]):
-        status = UPPER_NOT_FINITE
-    elif curvature > 0.0:  # a step that f deserves
+        return LOWER_NOT_FINITE
+    if not math.isfinite(upper.value[0]):
+        return UPPER_NOT_FINITE
+    if curvature > 0.0:
         status, _ = cut_lmo(domain, upper.direction, lower.direction, bound, target)
-        if status == INVALID:
-            status = UPPER_NOT_FINITE
-        else:
-            gap, square = gap_towards(upper, x, target)
-            if status != EMPTY and square > 0.0:
-                step = min(max(gap / (curvature * square), LEAST_SHARE * step), step)
-            move(x, target, step)
+        if status != INVALID:
+            move(x, target, deserved_step(upper, x, target, step, curvature) if status != EMPTY else step)
     else:
         status, _ = cut_step(domain, upper.direction, lower.direction, bound, step, x, target)
-        if status == INVALID:
-            status = UPPER_NOT_FINITE
-    return status
+    if status == INVALID:
+        return UPPER_NOT_FINITE
+    if status == EMPTY:
+        empty_cuts[0] += 1
+    t[0] += 1
+    return DONE
 
 
 @kernel
+def deserved_step(upper, x, target, step, curvature):
+    """Return the step towards s that lowers f most at a curvature, between a share of a step and all of it."""
+    gap, square = gap_towards(upper, x, target)
+    return min(max(gap / (curvature * square), LEAST_SHARE * step), step) if square > 0.0 else step
+
+
+@kernel(reorder=True)
 def gap_towards(upper, x, target):
     """Return ⟨∇f̂, x − s⟩ and ‖x − s‖²."""
     gap = 0.0
     square = 0.0
     for i in range(x.size):
-        gap += upper.direction[i] * (x[i] - target[i])
-        square += (x[i] - target[i]) * (x[i] - target[i])
+        way = minus(x[i], target[i])
+        gap += upper.direction[i] * way
+        square += way * way
     return upper.factor[0] * gap, square
 
 

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import Sampling, spider, spider_cost, spider_sampling
 from tiebreak.methods.base import DONE, Budget, Cost, Method
@@ -54,7 +53,7 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step of Algorithm 2 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _ = state
     for k in range(step.size):
         spider(f, upper, constants.upper, t[0], rng, x, previous)
         before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
@@ -68,12 +67,9 @@ def advance(problem, state, constants, step, slack, rng):
             innovation = model_at(lower, origin, x) - before
             variance[0] = 0.0 if t[0] % constants.lower.period == 0 else variance[0] + innovation * innovation
             width += constants.margin * math.sqrt(variance[0])
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 

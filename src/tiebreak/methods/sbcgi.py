@@ -19,7 +19,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at, storm, storm_cost
 from tiebreak.methods.base import DONE, Budget, Cost, Method
@@ -52,7 +51,7 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _ = state
     for k in range(step.size):
         width = slack[k]
         if t[0] == 0 and constants.margin > 0.0:
@@ -68,12 +67,9 @@ def advance(problem, state, constants, step, slack, momentum, rng):
                 innovation = model_at(lower, origin, x) - keep * before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
                 width += constants.margin * math.sqrt(variance[0])
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
