@@ -48,13 +48,13 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
-    x, _, _, upper, lower, anchor, _, _, t, _ = state
+    x, _, _, upper, lower, anchor, _, _, t, _, _, _ = state
     for k in range(step.size):
         upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
         if t[0] == 0:
             anchor[0] = lower.value[0] + constants.rounding * size_of_terms(lower, x)
-        outcome = cut_and_move(domain, state, slack[k], step[k], constants.curvature)
+        outcome = cut_and_move(domain, state, slack[k], step[k], constants.curvature, 0)
         if outcome != DONE:
             return outcome
     return DONE
