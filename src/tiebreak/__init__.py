@@ -80,6 +80,7 @@ from tiebreak.objectives import (
 from tiebreak.problem import Problem
 from tiebreak.result import Counts, History, Record, Result, Status
 from tiebreak.schedules import constant, power
+from tiebreak.theory import Theory
 
 __version__ = "0.1.0"
 
@@ -153,6 +154,7 @@ __all__ = [
     "Stream",
     "Sum",
     "SwitchingGradient",
+    "Theory",
     "UnitSimplex",
     "WeightedL1Ball",
     "certify",

@@ -20,10 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import LEAST_DRAWS, First, first_estimate, storm, storm_cost
-from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
@@ -31,14 +30,20 @@ from tiebreak.methods.cutting import (
     cut_and_move,
     first_points,
     fitting_step,
+    known_convexity,
+    lazily,
     model_at,
+    offered,
     size_of_terms,
     start_state,
+    with_theory,
+    without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.objectives.base import everything
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
+from tiebreak.theory import Theory
 
 
 class Constants(NamedTuple):
@@ -49,6 +54,7 @@ class Constants(NamedTuple):
     careful: bool  # whether the first estimates are made of these, not of one batch
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards; if any, the first estimate is exact
+    watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
 
 
 MARGIN = 3.0  # standard errors of g(x_0) of a stream, where no margin is given
@@ -61,7 +67,7 @@ AT_ONCE = 500  # of them
 def advance(problem, state, constants, step, slack, momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts, unused = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, unused = state
     for k in range(step.size):
         width = slack[k]
         if t[0] == 0 and constants.careful:
@@ -81,12 +87,9 @@ def advance(problem, state, constants, step, slack, momentum, rng):
                 innovation = model_at(lower, origin, x) - keep * before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
                 width += constants.margin * math.sqrt(variance[0])
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
@@ -122,7 +125,10 @@ class SBCGI(Method):
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
         ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps and momentum
         from the budget, no slack but a margin of three standard errors, and a first point by accelerated projected
-        gradients where the domain has a projection.
+        gradients where the domain has a projection; ``"theory"``: steps, momentum and slack of the paper's Theorems 4.4 and
+        4.5, and for f not convex the answer is the point of least stationarity in the second half of the run.
+    theory : Theory, optional
+        The constants for ``preset="theory"``; those that are not given are estimated from the data.
 
     Examples
     --------
@@ -138,6 +144,7 @@ class SBCGI(Method):
     curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
+    theory: Theory | None = None
     anchor_samples: int | None = None
     anchor_error: float | None = None
 
@@ -169,17 +176,23 @@ class SBCGI(Method):
             "curvature": 0.0,
         },
         "auto": {"slack": constant(0.0), "batch_size": 4, "margin": 3.0},
+        "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0},
     }
+
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        return Method.for_problem(with_theory(self, problem, budget), problem, budget)
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         found: dict[str, Callable[[], Any]] = {}
+        sized = self
         if problem.upper.endless or problem.lower.endless:
             samples = self.anchor_samples or int(max(min(SHARE * budget.queries, MOST), LEAST_DRAWS))
             error = budget.lower_gap / (4.0 * MARGIN)
             found = {"anchor_samples": lambda: samples, "anchor_error": lambda: error}
-            horizon = replace(self, anchor_samples=samples).horizon(problem, budget)
-        else:
-            horizon = self.horizon(problem, budget)
+            sized = replace(self, anchor_samples=samples)
+        if self.theory is not None:
+            return {**found, **lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)}
+        horizon = sized.horizon(problem, budget)
         endless = math.isinf(horizon)
         paper = self.preset != "auto" and not problem.lower.endless
         return {
@@ -195,7 +208,8 @@ class SBCGI(Method):
     def constants(self, problem: Problem) -> Constants:
         margin = self.margin or 0.0
         upper, lower = self._first(problem.upper, 0.0), self._first(problem.lower, self.anchor_error or 0.0)
-        return Constants(upper, lower, margin > 0.0 or problem.lower.endless, self.curvature or 0.0, margin)
+        watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
+        return Constants(upper, lower, margin > 0.0 or problem.lower.endless, self.curvature or 0.0, margin, watch)
 
     def _first(self, objective: Any, error: float) -> First:
         if not objective.endless:
@@ -203,6 +217,9 @@ class SBCGI(Method):
         samples = self.anchor_samples or LEAST_DRAWS
         at_once = max(min(AT_ONCE, samples // (2 * LEAST_DRAWS)), 1)
         return First(np.zeros(at_once, dtype=np.int64), samples // at_once, error)
+
+    def answer(self, state: State) -> np.ndarray:
+        return offered(state)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         assert self.batch_size is not None
@@ -242,4 +259,4 @@ class SBCGIM(SBCGI):
     name = "sbcgi-m"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
     rates = "none known"
-    presets: ClassVar = {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in SBCGI.presets.items()}
+    presets: ClassVar = without_slack(SBCGI.presets)
