@@ -102,7 +102,7 @@ def cut_and_move(domain, state, slack, step, curvature, watch):
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
     An empty cut gives the point of Z that violates it least, the direction that lowers g most.
     """
-    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _ = state
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _, _ = state
     room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
     bound = room + dot_and_copy(lower.direction, x, previous)
     if not math.isfinite(bound):

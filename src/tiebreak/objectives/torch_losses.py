@@ -80,7 +80,7 @@ def from_torch(
         source = Rows(data, repeat=True)
     elif isinstance(data, torch.utils.data.TensorDataset):
         source = data.tensors
-    elif hasattr(data, "__getitem__") and not isinstance(data, (tuple, list, np.ndarray, torch.Tensor)):
+    elif hasattr(data, "__getitem__") and not isinstance(data, (tuple, list, dict, np.ndarray, torch.Tensor)):
         source = torch.utils.data.default_collate([data[i] for i in range(len(data))])
     stream = callable(source) and not isinstance(source, torch.Tensor)
     oracle = TorchLoss(module, loss, None if stream else source, floating(dtype), checks.whole(rows, "rows"))
@@ -143,7 +143,7 @@ class TorchLoss(Oracle):
         value_x, value_y, total = 0.0, 0.0, None
         for piece, share in pieces_of(batch, self.rows):
             index = self.torch.tensor(piece, device=self.device)
-            taken = tuple(tensor.index_select(0, index) for tensor in self.data)
+            taken = tuple(tensor[index] for tensor in self.data)  # index_select starts threads for every row
             at_x, at_y, gradient = self._call(taken, x, share * w, y, share * v)
             value_x, value_y = value_x + share * at_x, value_y + share * at_y
             total = gradient if total is None else total + gradient
@@ -151,24 +151,29 @@ class TorchLoss(Oracle):
         return value_x, value_y, total
 
     def _call(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
-        first = self._point(x)
-        value_x, value_y = self._value(first, batch), None
-        if v == 0.0:
-            (total,) = self.torch.autograd.grad(w * value_x, (first,))
-        else:
-            second = self._point(y)
-            value_y = self._value(second, batch)
-            total, other = self.torch.autograd.grad(w * value_x + v * value_y, (first, second))
-            total.add_(other)
-        at_y = 0.0 if value_y is None else value_y.item()
-        return value_x.item(), at_y, total.cpu().numpy().astype(np.float64, copy=False)
+        points = [self._leaves(x)] if v == 0.0 else [self._leaves(x), self._leaves(y)]
+        values = [self._value(point, batch) for point in points]
+        combined = w * values[0] if v == 0.0 else w * values[0] + v * values[1]
+        leaves = [leaf for point in points for leaf in point.values()]
+        gradients = self.torch.autograd.grad(combined, leaves, materialize_grads=True)
+        total, start = np.empty(self.dimension), 0
+        for k, size in enumerate(self.sizes):
+            part = total[start : start + size]
+            part[:] = gradients[k].cpu().numpy().ravel()
+            if v != 0.0:
+                part += gradients[k + len(self.sizes)].cpu().numpy().ravel()
+            start += size
+        return values[0].item(), 0.0 if v == 0.0 else values[1].item(), total
 
-    def _point(self, x: np.ndarray) -> Any:
-        return self.torch.tensor(x, dtype=self.dtype, device=self.device, requires_grad=True)
+    def _leaves(self, x: np.ndarray) -> dict[str, Any]:
+        """Return the parameters at a point as tensors of their own, so that no gradient has to be put together."""
+        x = x if x.flags.writeable else x.copy()  # PyTorch warns of arrays that are read-only
+        flat = self.torch.from_numpy(x).to(self.device, self.dtype)
+        return {name: part.requires_grad_() for name, part in self._split(flat).items()}
 
-    def _value(self, point: Any, batch: Any) -> Any:
+    def _value(self, point: dict[str, Any], batch: Any) -> Any:
         inputs, *others = batch
-        outputs = self.torch.func.functional_call(self.module, {**self._split(point), **self.fixed}, (inputs,))
+        outputs = self.torch.func.functional_call(self.module, {**point, **self.fixed}, (inputs,))
         value = self.loss(outputs, *others)
         if not isinstance(value, self.torch.Tensor) or value.ndim != 0:
             raise TypeError(f"it must return a scalar tensor, got {checks.shown(value)}")
