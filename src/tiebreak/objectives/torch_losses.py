@@ -111,9 +111,10 @@ class TorchLoss(Oracle):
         self.dimension = sum(self.sizes)
         fixed = [*module.named_parameters(), *module.named_buffers()]
         self.fixed = {name: self._tensor(tensor.detach()) for name, tensor in fixed if name not in free}
-        self.data = None if data is None else self._tensors(data)
-        if self.data is not None:
+        self.data = () if data is None else self._tensors(data)
+        if self.data:
             self.n = length_of(self.data)
+            self.room = tuple(tensor[:0].cpu() for tensor in self.data)
 
     def _refuse_moods(self) -> None:
         """Raise if the module's outputs depend on more than its parameters and inputs."""
@@ -138,17 +139,28 @@ class TorchLoss(Oracle):
         return tuple(map(self._tensor, batch)) if isinstance(batch, (tuple, list)) else (self._tensor(batch),)
 
     def combine(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
-        if self.data is None:
+        if not self.data:
             return self._call(self._tensors(batch), x, w, y, v)
         value_x, value_y, total = 0.0, 0.0, None
         for piece, share in pieces_of(batch, self.rows):
-            index = self.torch.tensor(piece, device=self.device)
-            taken = tuple(tensor[index] for tensor in self.data)  # index_select starts threads for every row
-            at_x, at_y, gradient = self._call(taken, x, share * w, y, share * v)
+            at_x, at_y, gradient = self._call(self._taken(piece), x, share * w, y, share * v)
             value_x, value_y = value_x + share * at_x, value_y + share * at_y
             total = gradient if total is None else total + gradient
         assert total is not None
         return value_x, value_y, total
+
+    def _taken(self, indices: np.ndarray) -> tuple[Any, ...]:
+        """Return rows of the data, on the processor in a place that is used again: new memory costs more than the rows."""
+        start, size = int(indices[0]), indices.size
+        if start + size - 1 == indices[-1] and (np.diff(indices) == 1).all():
+            return tuple(tensor[start : start + size] for tensor in self.data)
+        if self.device.type != "cpu":
+            return tuple(tensor[self.torch.tensor(indices, device=self.device)] for tensor in self.data)
+        if len(self.room[0]) != size:
+            self.room = tuple(self.torch.empty((size, *tensor.shape[1:]), dtype=tensor.dtype) for tensor in self.data)
+        for tensor, room in zip(self.data, self.room, strict=True):
+            np.take(tensor.numpy(), indices, axis=0, out=room.numpy(), mode="clip")  # any other mode makes a copy
+        return self.room
 
     def _call(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
         points = [self._leaves(x)] if v == 0.0 else [self._leaves(x), self._leaves(y)]
