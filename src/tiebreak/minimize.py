@@ -47,6 +47,7 @@ RECORD_LEAST, RECORD_MOST, FINAL_LEAST = 256, 100_000, 2048  # samples of a stre
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
 BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
 STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
+TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with `tol`: bounds how many times too large, and queries since the last time
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -246,6 +247,7 @@ class _Run:
         self.fresh_rng = np.random.default_rng([seed, FRESH + 1])  # of the samples for records of a stream
         self.fresh: tuple[Fresh, int] | None = None  # the samples of the last record of a stream, and their number
         self.claims = 0  # how often a stream's tolerance seemed to be reached, and bounds were made to prove it
+        self.tightened_at = 0  # the queries when all of these were last used together
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
@@ -424,8 +426,9 @@ class _Run:
         kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
         if look.finite:  # else its gradients prove nothing
             self.looks = [look, *self.looks[: kept - 1]]
-        if look.finite and self.limits.tol is not None:
+        if look.finite and self._nearly_within_tolerance(certificate) and self.queries >= TIGHTEN_GROWTH * self.tightened_at:
             certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+            self.tightened_at = self.queries
         self.floors = certificate.floors
         return certificate
 
@@ -481,12 +484,20 @@ class _Run:
     def _within_tolerance(self) -> bool:
         if self.limits.tol is None or self.evaluated is None or not self._recorded():
             return False
-        certificate = self.evaluated[1]
+        return self._excess(self.evaluated[1]) <= 1.0
+
+    def _nearly_within_tolerance(self, certificate: Certificate) -> bool:
+        """Whether several half-spaces may prove the tolerances, where one does not."""
+        return self.limits.tol is not None and 1.0 < self._excess(certificate) <= TIGHTEN_FROM
+
+    def _excess(self, certificate: Certificate) -> float:
+        """Return by how much the bounds exceed the tolerances, as a factor."""
+        assert self.limits.tol is not None
         upper, lower = self.limits.tol
         if self.seeking:
-            return certificate.lower_bound_gap <= lower / 2
+            return 2.0 * certificate.lower_bound_gap / lower
         gap = certificate.upper_bound_gap if self.problem.upper.convex else certificate.stationarity
-        return gap <= upper and certificate.lower_bound_gap <= lower
+        return max(gap / upper, certificate.lower_bound_gap / lower)
 
     # The end
 
@@ -557,7 +568,7 @@ class _Run:
         """Make the bounds of the last record as good as the gradients that are kept allow."""
         assert self.evaluated is not None
         x, certificate = self.evaluated
-        if len(self.looks) > 1 and self.limits.tol is None:  # else each record was made so
+        if len(self.looks) > 1 and (self.limits.tol is None or self._excess(certificate) > 1.0):
             certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
             bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
             self.records[-1] = self.records[-1]._replace(**bounds)
@@ -626,6 +637,7 @@ class _Run:
             "claims": self.claims,
             "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
             "floors": self.floors,
+            "tightened_at": self.tightened_at,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
@@ -653,6 +665,7 @@ class _Run:
         columns = [arrays[f"looks.{name}"] for name in Look._fields]
         self.looks = [Look(x, float(f), df, float(g), dg) for x, f, df, g, dg in zip(*columns, strict=True)]
         self.floors = Floors(*meta["floors"])
+        self.tightened_at = meta["tightened_at"]
         if meta["certificate"] is not None:
             stored = {**meta["certificate"], "floors": Floors(*meta["certificate"]["floors"])}
             self.evaluated = (arrays["evaluated"], Certificate(**stored))

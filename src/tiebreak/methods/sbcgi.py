@@ -7,8 +7,9 @@ optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
     s_t  = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
     x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
 
-In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, α_t = β_t = ρ_t is ``momentum(t)``, g(x_0) is ``anchor``. Of a
-stream g(x_0) is the mean over a large batch, and its error becomes part of K_t.
+In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is
+``upper_momentum(t)``, which is the same if it is not given, g(x_0) is ``anchor``. Of a stream g(x_0) is the mean over a
+large batch, and its error becomes part of K_t.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ class Constants(NamedTuple):
 
 MARGIN = 3.0  # standard errors of g(x_0) of a stream, where no margin is given
 SHARE = 0.05  # of the queries, for the first estimate of one level of a stream
-MOST = 1_000_000  # samples for it, whatever the budget
+MOST = 100_000  # samples for it, whatever the budget
 AT_ONCE = 500  # of them
 
 
 @kernel
-def advance(problem, state, constants, step, slack, momentum, rng):
+def advance(problem, state, constants, step, slack, momentum, upper_momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, unused = state
@@ -81,7 +82,7 @@ def advance(problem, state, constants, step, slack, momentum, rng):
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
             before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
-            storm(f, upper, rng, x, previous, keep)
+            storm(f, upper, rng, x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
             storm(g, lower, rng, x, previous, keep)
             if constants.margin > 0.0:
                 innovation = model_at(lower, origin, x) - keep * before
@@ -105,6 +106,8 @@ class SBCGI(Method):
         K_t, by which the cut is moved outwards to allow for noise, in units of g.
     momentum : number or function of t, optional
         The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.
+    upper_momentum : number or function of t, optional
+        The same for the estimate of ∇f, if it is to be another.
     batch_size : int, optional
         Samples drawn at each level in an iteration.
     margin : float, optional
@@ -116,8 +119,8 @@ class SBCGI(Method):
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     anchor_samples : int, optional
-        Of a stream: samples for the first estimates of each level, g(x_0) among them, at most; a twentieth of the budget if
-        not given.
+        Of a stream: samples for the first estimates of each level, g(x_0) among them, at most. If not given: a twentieth of
+        the budget, 100,000, or what all iterations draw, whichever is least.
     anchor_error : float, optional
         Of a stream: the standard error of g(x_0) at which no more samples are drawn for it. If not given, a twelfth of the
         lower tolerance, where there is one. Three times the error that it has, or ``margin`` times, becomes part of K_t.
@@ -139,6 +142,7 @@ class SBCGI(Method):
     step: ScheduleLike | None = None
     slack: ScheduleLike | None = None
     momentum: ScheduleLike | None = None
+    upper_momentum: ScheduleLike | None = None
     batch_size: int | None = None
     margin: float | None = None
     curvature: float | None = None
@@ -157,7 +161,7 @@ class SBCGI(Method):
     loop = advance
     counts = ("batch_size", "anchor_samples")
     reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}, "anchor_error": {"least": 0.0}}
-    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
+    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0, "upper_momentum": 1.0}
     presets: ClassVar = {
         "paper": {
             "step": power(0.01, 1.0, shift=2.0),
@@ -186,30 +190,38 @@ class SBCGI(Method):
         found: dict[str, Callable[[], Any]] = {}
         sized = self
         if problem.upper.endless or problem.lower.endless:
-            samples = self.anchor_samples or int(max(min(SHARE * budget.queries, MOST), LEAST_DRAWS))
+            samples = self.anchor_samples or self._affordable(budget)
             error = budget.lower_gap / (4.0 * MARGIN)
             found = {"anchor_samples": lambda: samples, "anchor_error": lambda: error}
             sized = replace(self, anchor_samples=samples)
         if self.theory is not None:
             return {**found, **lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)}
         horizon = sized.horizon(problem, budget)
-        endless = math.isinf(horizon)
+        slow = power(1.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(1.0 / horizon)
         paper = self.preset != "auto" and not problem.lower.endless
         return {
             **found,
-            "step": lambda: fitting_step(
-                problem, self, horizon, power(0.1, 2 / 3) if endless else constant(0.1 / horizon ** (2 / 3))
-            ),
-            "momentum": lambda: power(1.0, 1.0, shift=1000.0) if endless else constant(1.0 / horizon),
+            "step": lambda: fitting_step(problem, self, horizon, exponent=2 / 3),
+            "momentum": lambda: slow,
+            # f not convex moves far from where its estimate was exact; g, held by the cut, does not
+            "upper_momentum": lambda: self.momentum or (slow if problem.upper.convex else power(1.0, 2 / 3)),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: SpiderFW(level="lower") if paper else first_points(problem),
         }
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        return Method.schedule_values(replace(self, upper_momentum=self.upper_momentum or self.momentum), t)
 
     def constants(self, problem: Problem) -> Constants:
         margin = self.margin or 0.0
         upper, lower = self._first(problem.upper, 0.0), self._first(problem.lower, self.anchor_error or 0.0)
         watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
         return Constants(upper, lower, margin > 0.0 or problem.lower.endless, self.curvature or 0.0, margin, watch)
+
+    def _affordable(self, budget: Budget) -> int:
+        """Return how many samples of a stream the first estimate of a level may take."""
+        drawn = budget.iterations * (self.batch_size or 1)  # by all iterations
+        return int(max(min(SHARE * budget.queries, MOST, drawn), 2 * LEAST_DRAWS))
 
     def _first(self, objective: Any, error: float) -> First:
         if not objective.endless:
