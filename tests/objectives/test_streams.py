@@ -76,8 +76,8 @@ class Opaque:
 
 
 def test_a_run_reaches_the_solution_within_its_bounds():
-    known = Problem(UPPER, LeastSquares(ROOT * np.sqrt(3), ROOT @ TRUTH * np.sqrt(3)), DOMAIN)  # the same expectation
-    best = minimize(known, max_queries=50_000)
+    upper = LeastSquares(np.eye(SIZE) * np.sqrt(SIZE), UPPER.center * np.sqrt(SIZE))  # the same functions
+    best = minimize(Problem(upper, LeastSquares(ROOT * np.sqrt(3), ROOT @ TRUTH * np.sqrt(3)), DOMAIN), max_queries=50_000)
     result = minimize(PROBLEM, max_queries=40_000)
     assert result.method.name == "sbcgi"
     assert result.certificate.confidence == 0.95
