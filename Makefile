@@ -21,6 +21,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
+	$(BIN)/python benchmarks/auto.py
 
 clean:
 	rm -rf $(VENV)

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -474,7 +474,12 @@ class _Run:
             history=History(self.records),
             problem=self.problem,
             method=self.method,
-            settings={"compiled": self.problem.compiled, "phases": self.phases, "seed": self.seed},
+            settings={
+                "compiled": self.problem.compiled,
+                "phases": self.phases,
+                "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
+                "seed": self.seed,
+            },
             error=error,
         )
 
