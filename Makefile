@@ -1,5 +1,6 @@
 # Each target makes or reuses the virtual environment in .venv and installs what it needs.
 PYTHON ?= python3
+TORCH ?= torch==2.13.0 # the version that tests are run with; its build for processors is enough, and much smaller than that for GPUs
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -22,6 +23,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
 	$(BIN)/python benchmarks/auto.py
+	$(BIN)/python benchmarks/adapters.py
 
 clean:
 	rm -rf $(VENV)
@@ -33,5 +35,6 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/installed-test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
