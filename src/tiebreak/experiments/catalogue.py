@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from tiebreak.experiments.ablation import Ablation
+from tiebreak.experiments.dictionary import ContinualDictionary
 from tiebreak.experiments.regression import Regression
+from tiebreak.experiments.rivals import Rivals
 from tiebreak.experiments.study import Study
 
-STUDIES: dict[str, Study] = {study.name: study for study in (Regression(),)}
+STUDIES: dict[str, Study] = {study.name: study for study in (Regression(), ContinualDictionary(), Ablation(), Rivals())}

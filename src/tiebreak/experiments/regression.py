@@ -34,12 +34,13 @@ def split(seed: int, source: dict[str, Any]) -> tiebreak.data.Split:
     return tiebreak.data.split(counts(Source(**source), seed), seed)
 
 
-def run(seed: int, method: str, max_queries: int, source: dict[str, Any]) -> Outcome:
+def run(seed: int, method: str, max_queries: int | None, time_limit: float | None, source: dict[str, Any]) -> Outcome:
     """Run a method with the constants of the paper."""
     parts = split(seed, source)
     train, validation, test = (tiebreak.LeastSquares(*part) for part in (parts.train, parts.validation, parts.test))
     problem = tiebreak.Problem(validation, train, tiebreak.L1Ball(RADIUS))
-    return trace(problem, method, measures={"test": test.value}, max_queries=max_queries, seed=seed)
+    limits = {"max_queries": max_queries, "time_limit": time_limit}
+    return trace(problem, method, measures={"test": test.value}, seed=seed, **limits)
 
 
 def reference(seed: int, source: dict[str, Any]) -> Outcome:
@@ -48,10 +49,11 @@ def reference(seed: int, source: dict[str, Any]) -> Outcome:
     return references.solve(parts.train, parts.validation, RADIUS)
 
 
-def task(plan: Plan, seed: int, method: str) -> Task:
-    """Return the run of a method, the same one for all studies."""
-    settings = {"max_queries": QUICK_QUERIES if plan.quick else QUERIES, "source": _source(plan)._asdict()}
-    return Task(f"regression/{method}", seed, run, {"method": method, **settings})
+def task(plan: Plan, seed: int, method: str, seconds: float | None = None) -> Task:
+    """Return the run of a method with the budget of the paper, or for some seconds; the same one for all studies."""
+    queries = (QUICK_QUERIES if plan.quick else QUERIES) if seconds is None else None
+    settings = {"method": method, "max_queries": queries, "time_limit": seconds, "source": _source(plan)._asdict()}
+    return Task(f"regression/{method}" + ("" if seconds is None else f"-{seconds:g}s"), seed, run, settings)
 
 
 def reference_task(plan: Plan, seed: int) -> Task:

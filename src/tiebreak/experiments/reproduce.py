@@ -98,8 +98,8 @@ def _part(study: Study, plan: Plan, tasks: Sequence[Task], store: Store, out: Pa
         canvas = draw(figure)
         for suffix in ("png", "pdf"):
             canvas.savefig(folder / f"{study.name}-{figure.name}.{suffix}", dpi=160)
-    seconds = sum(store.describe(task)["wall_seconds"] for task in done)
-    timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of computing in all"
+    seconds = sum(store.describe(task)["cpu_seconds"] for task in done)
+    timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of processor time, compilation included"
     return Part(study.name, study.title, study.reference, section, timing)
 
 
@@ -110,7 +110,7 @@ def _write_summary(path: Path, tasks: dict[str, list[Task]], store: Store) -> No
         for task in filter(store.has, each):
             stored = store.describe(task)
             row = {"study": study, "run": task.name, "seed": task.seed, **stored["record"]}
-            rows.append({**row, "wall_seconds": stored["wall_seconds"]})
+            rows.append({**row, "wall_seconds": stored["wall_seconds"], "cpu_seconds": stored["cpu_seconds"]})
     columns = list(dict.fromkeys(name for row in rows for name in row)) or ["study", "run", "seed"]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)

@@ -102,9 +102,9 @@ def _work(task: Task, store: Store) -> Done:
     """Run one task in a worker and store it there."""
     try:
         needs = {name: store.load(need) for name, need in task.needs.items()}
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         outcome = task.outcome(**needs)
-        store.save(task, outcome, time.perf_counter() - began)
+        store.save(task, outcome, time.perf_counter() - began, time.process_time() - cpu_began)
     except StoreError as error:
         return Done(task, str(error), disk=True)
     except Exception as error:  # one failing run must not stop the others

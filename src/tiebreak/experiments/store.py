@@ -41,7 +41,7 @@ class Store:
         """Return whether a task is done; a damaged file counts as none."""
         try:
             self.load(task)
-        except (OSError, ValueError, KeyError, EOFError):
+        except Exception:  # a damaged file may fail in any way
             return False
         return True
 
@@ -50,19 +50,20 @@ class Store:
         description = self.describe(task)
         if description["identity"] != task.identity:
             raise ValueError(f"{self.place(task, '.json')} is of another run")
-        with np.load(self.place(task, ".npz"), allow_pickle=False) as file:
+        with self.place(task, ".npz").open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return Outcome({name: file[name] for name in file.files}, description["record"])
 
     def describe(self, task: Task) -> dict[str, Any]:
         """Return what is stored of a finished task besides its arrays: settings, versions, times, its record."""
         return json.loads(self.place(task, ".json").read_text(encoding="utf-8"))
 
-    def save(self, task: Task, outcome: Outcome, seconds: float) -> None:
+    def save(self, task: Task, outcome: Outcome, seconds: float, cpu_seconds: float) -> None:
         """Store an outcome: first its arrays, then its description, which makes it count as finished."""
         description = {
             "identity": task.identity,
             "record": outcome.record,
             "wall_seconds": seconds,
+            "cpu_seconds": cpu_seconds,
             "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "versions": versions(),
         }
