@@ -33,7 +33,7 @@ def demo(
 @app.command()
 def reproduce(
     names: Annotated[list[str], typer.Argument(help="Studies, or all of them: all.", metavar="NAME...")],
-    seeds: Annotated[int | None, typer.Option(help="Seeds of each run: 10, or 3 with --quick.", min=1)] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds of each run: 10, or 2 with --quick.", min=1)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small budgets: see that everything works.")] = False,
     jobs: Annotated[int, typer.Option(help="Processes; -1: as many as there are cores.")] = -1,
     data: Annotated[
@@ -65,7 +65,7 @@ def reproduce(
     except (ValueError, OSError) as error:
         hint = "--out" if isinstance(error, OSError) and error.filename == str(out) else "--data"
         raise typer.BadParameter(str(error), param_hint=hint) from None
-    plan = Plan(seeds or (3 if quick else 10), quick, sources)
+    plan = Plan(seeds or (2 if quick else 10), quick, sources)
     try:
         report = run(studies, plan, out, jobs, typer.echo)
     except StoreError as error:

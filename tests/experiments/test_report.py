@@ -49,7 +49,7 @@ def test_figures_are_written_as_png_and_pdf(out):
 def test_the_page_says_what_failed_and_what_holds(out):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "A run has failed, and is missing below: walks/0, seed 5: RuntimeError: no walk of drift 0 today" in page
-    assert "smaller on 5 of 5 seeds" in page
+    assert "on 5/5 seeds" in page
     assert "--seeds 6" in page
 
 

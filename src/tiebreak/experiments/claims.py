@@ -44,6 +44,8 @@ class Judgement(NamedTuple):
 def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float = 1.0) -> Judgement:
     """Judge whether values by seed are smaller than others of the same seeds, or than a part of them.
 
+    The numbers are medians, and on how many seeds the comparison is true.
+
     Parameters
     ----------
     first, second : dict
@@ -54,17 +56,15 @@ def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float
     Examples
     --------
     >>> fewer({s: 1.0 + s for s in range(10)}, {s: 2.0 * s + 3.0 for s in range(10)})
-    Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 against 12 (medians), smaller on 10 of 10 seeds')
+    Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 < 12 on 10/10 seeds')
     """
     seeds = sorted(set(first) & set(second))
     if not seeds:
         return Judgement(Verdict.OPEN, "no runs to compare")
     a, b = (np.array([float(values[seed]) for seed in seeds]) for values in (first, second))
     wins, n = int((a < factor * b).sum()), len(seeds)
-    times = "smaller" if factor == 1.0 else f"below {factor:g} × the other"
-    return Judgement(
-        sign_test(wins, n), f"{np.median(a):.3g} against {np.median(b):.3g} (medians), {times} on {wins} of {n} seeds"
-    )
+    other = f"{np.median(b):.3g}" if factor == 1.0 else f"{factor:g} × {np.median(b):.3g}"
+    return Judgement(sign_test(wins, n), f"{np.median(a):.3g} < {other} on {wins}/{n} seeds")
 
 
 def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
@@ -81,8 +81,8 @@ def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
     inside, n = int(((found >= low) & (found <= high)).sum()), found.size
     return Judgement(
         sign_test(inside, n),
-        f"median {np.median(found):.3g}, from {found.min():.3g} to {found.max():.3g}; within [{low:.3g}, {high:.3g}] on "
-        f"{inside} of {n} seeds",
+        f"{np.median(found):.3g} (from {found.min():.3g} to {found.max():.3g}), within [{low:.3g}, {high:.3g}] on "
+        f"{inside}/{n} seeds",
     )
 
 
@@ -102,12 +102,12 @@ def together(**judgements: Judgement) -> Judgement:
 
 def least(values: Mapping[str, Mapping[int, float]], label: str, *others: str) -> Judgement:
     """Judge whether one of several has smaller values than each of some others."""
-    return together(**{f"against {other}": fewer(values[label], values[other]) for other in others})
+    return together(**{other: fewer(values[label], values[other]) for other in others})
 
 
 def most(values: Mapping[str, Mapping[int, float]], label: str) -> Judgement:
     """Judge whether one of several has larger values than all others."""
-    return together(**{f"{other} smaller": fewer(values[other], values[label]) for other in values if other != label})
+    return together(**{other: fewer(values[other], values[label]) for other in values if other != label})
 
 
 def sign_test(wins: int, n: int) -> Verdict:

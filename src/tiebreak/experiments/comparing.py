@@ -68,12 +68,9 @@ def at(outcomes: Mapping[int, Outcome], column: str, share: float = 1.0, axis: s
     return found
 
 
-def first_of_main(outcomes: Mapping[int, Outcome], column: str) -> dict[int, float]:
-    """Return a column by seed where the method itself begins, after its first point was found."""
-    return {
-        seed: float(outcome.arrays[column][int(np.argmax(outcome.arrays["phase"] == 1))])
-        for seed, outcome in outcomes.items()
-    }
+def at_first_point(outcomes: Mapping[int, Outcome], column: str) -> dict[int, float]:
+    """Return a column by seed at the end of the search for a first point."""
+    return {seed: float(o.arrays[column][max(int((o.arrays["phase"] == 0).sum()) - 1, 0)]) for seed, o in outcomes.items()}
 
 
 def combine(outcomes: Sequence[Mapping[int, float]], how: Any) -> dict[int, float]:

@@ -21,7 +21,6 @@ from tiebreak.experiments.study import Outcome
 
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 BUNDLE = 8  # half-spaces of the certificates
-PASSES = 10_000  # over the data, where there is no solver
 
 
 class Optimum(NamedTuple):
@@ -36,9 +35,10 @@ class Optimum(NamedTuple):
     upper_from: str
 
 
-def solve(train: Part, validation: Part, radius: float, passes: int = PASSES) -> Outcome:
+def solve(train: Part, validation: Part, radius: float, passes: int) -> Outcome:
     """Return the reference of the regression over an ℓ1 ball: its point, its values and how accurate they are.
 
+    Without CVXPY it comes from as many ``passes`` over the data.
     ``solver_gap`` is the duality gap of the second stage, from the solver's multipliers: by how much f exceeds the least f
     over the points of that very fit.
     """

@@ -14,13 +14,14 @@ import numpy as np
 import tiebreak
 from tiebreak.experiments import references
 from tiebreak.experiments.claims import Claim, fewer, least, most, together, within
-from tiebreak.experiments.comparing import Measure, Traces, at, combine, compare, first_of_main, parameters, table
+from tiebreak.experiments.comparing import Measure, Traces, at, at_first_point, combine, compare, parameters, table
 from tiebreak.experiments.sources import counts
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Source, Study, Table, Task
 from tiebreak.experiments.tracing import trace
 
 RADIUS = 10.0
 QUERIES, QUICK_QUERIES = 1_000_000, 60_000
+PASSES, QUICK_PASSES = 10_000, 1000  # over the data for a reference, where there is no other solver
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "aR-IP-SeG": "arip-seg", "DBGD-sto": "dbgd-sto"}
 MEASURES = (
     Measure("lower_gap", "lower gap g(x) − g*"),
@@ -43,10 +44,10 @@ def run(seed: int, method: str, max_queries: int | None, time_limit: float | Non
     return trace(problem, method, measures={"test": test.value}, seed=seed, **limits)
 
 
-def reference(seed: int, source: dict[str, Any]) -> Outcome:
+def reference(seed: int, passes: int, source: dict[str, Any]) -> Outcome:
     """Solve the problem as well as can be."""
     parts = split(seed, source)
-    return references.solve(parts.train, parts.validation, RADIUS)
+    return references.solve(parts.train, parts.validation, RADIUS, passes)
 
 
 def task(plan: Plan, seed: int, method: str, seconds: float | None = None) -> Task:
@@ -58,7 +59,8 @@ def task(plan: Plan, seed: int, method: str, seconds: float | None = None) -> Ta
 
 def reference_task(plan: Plan, seed: int) -> Task:
     """Return the reference solve, the same one for all studies."""
-    return Task("regression/reference", seed, reference, {"source": _source(plan)._asdict()})
+    settings = {"passes": QUICK_PASSES if plan.quick else PASSES, "source": _source(plan)._asdict()}
+    return Task("regression/reference", seed, reference, settings)
 
 
 def with_gaps(runs: Runs, methods: Mapping[str, str]) -> tuple[Traces, dict[int, references.Optimum]]:
@@ -154,15 +156,16 @@ def claims(traces: Traces) -> list[Claim]:
     ours_and_dbgd = [test[label] for label in ("SBCGI", "SBCGF", "DBGD-sto")]
     ratio = combine([combine(ours_and_dbgd, max), combine(ours_and_dbgd, min)], lambda pair: np.divide(*pair))
     sbcgi = traces["SBCGI"]
-    rise = {m.column: fewer(first_of_main(sbcgi, m.column), at(sbcgi, m.column)) for m in MEASURES}
+    rise = {m.column: fewer(at_first_point(sbcgi, m.column), at(sbcgi, m.column)) for m in MEASURES}
     others = ("SBCGI", "DBGD-sto", "aR-IP-SeG")
     return [
         Claim("SBCGF keeps a smaller lower-level gap than all others", "Fig. 1(a)", *least(lower, "SBCGF", *others)),
         Claim("SBCGI has the second-smallest lower-level gap", "Fig. 1(a)", *least(lower, *others)),
+        Claim("SBCGF has the smallest upper-level gap (signed)", "Fig. 1(b)", *least(upper, "SBCGF", *others)),
         Claim(
-            "SBCGF is the fastest at the upper level (signed gap, at half the budget and at its end)",
+            "SBCGF converges faster than all others at the upper level: its gap is the smallest at half the budget",
             "Fig. 1(b)",
-            *together(half=least(half, "SBCGF", *others), end=least(upper, "SBCGF", *others)),
+            *least(half, "SBCGF", *others),
         ),
         Claim("SBCGI is second-best at the upper level (signed gap)", "Fig. 1(b)", *least(upper, *others)),
         Claim(

@@ -24,14 +24,14 @@ body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 sy
   "Noto Sans", "DejaVu Sans", sans-serif; }
 main { max-width: 1120px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0.5rem 0; } h2 { font-size: 1.45rem; margin: 0 0 0.25rem; }
-h3 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; } p { margin: 0.5rem 0; max-width: 75ch; overflow-wrap: anywhere; }
+h3 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; } p { margin: 0.5rem 0; max-width: 88ch; overflow-wrap: anywhere; }
 a { color: var(--accent); } .soft { color: var(--soft); font-size: 0.92rem; }
 nav { display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; margin: 1rem 0; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.25rem; margin: 1.5rem 0; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); gap: 0.75rem; }
 .panels img { width: 100%; height: auto; display: block; background: #fff; border-radius: 6px; }
 figure { margin: 1rem 0 1.75rem; }
-figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.95rem; max-width: 85ch; }
+figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.95rem; max-width: 88ch; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.25rem 1.1rem; margin: 0 0 0.5rem; font-size: 0.92rem; }
 .legend i { display: inline-block; width: 1.5em; height: 0.25em; border-radius: 2px; margin-right: 0.45em;
   vertical-align: middle; }
