@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
+	$(BIN)/tiebreak reproduce regression --quick
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto
@@ -21,6 +22,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
+	$(BIN)/python benchmarks/reproduce.py
 
 clean:
 	rm -rf $(VENV)
