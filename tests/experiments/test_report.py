@@ -51,6 +51,7 @@ def test_the_page_says_what_failed_and_what_holds(out):
     assert "A run has failed, and is missing below: walks/0, seed 5: RuntimeError: no walk of drift 0 today" in page
     assert "on 5/5 seeds" in page
     assert "--seeds 6" in page
+    assert "in walk\n" in (out / "failures.txt").read_text()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -182,7 +182,20 @@ def test_an_unknown_study_is_refused_with_the_known_ones():
     done = CliRunner().invoke(app, ["reproduce", "regresion"], env={"COLUMNS": "300"})
     assert done.exit_code == 2
     assert "there is no study 'regresion'" in done.output
-    assert "regression, dictionary, ablation, rivals" in done.output
+    assert ", ".join(STUDIES) in done.output
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["reproduce", "regression", "--out", str(tmp_path / "file")], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert "--out" in done.output
+    assert str(tmp_path / "file") in done.output
+
+
+@pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seeds", "0")])
+def test_numbers_of_nothing_are_refused(option, value):
+    assert CliRunner().invoke(app, ["reproduce", "regression", option, value]).exit_code == 2
 
 
 @pytest.mark.parametrize(

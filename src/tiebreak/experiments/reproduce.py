@@ -31,7 +31,8 @@ def reproduce(
     studies : list of Study
     plan : Plan
     out : path
-        The folder: ``runs/`` keeps each finished run, ``figures/`` and ``summary.csv`` and ``report.html`` show them.
+        The folder: ``runs/`` keeps each finished run; ``figures/``, ``summary.csv`` and ``report.html`` show them;
+        ``failures.txt`` has the errors of those that failed.
     jobs : int
         Processes; −1: as many as there are cores.
     echo : callable
@@ -52,10 +53,10 @@ def reproduce(
     began = time.perf_counter()
     store = Store(out / "runs")
     tasks = {study.name: study.tasks(plan) for study in studies}
-    report = runner.run([task for each in tasks.values() for task in each], store, jobs, progress)
+    wanted = runner.with_needs(task for each in tasks.values() for task in each)
+    echo(f"{', '.join(tasks)}: {len(wanted)} runs, each stored in {store.folder} as it ends; a method's first one compiles")
+    report = runner.run(wanted, store, jobs, progress)
     echo(f"{len(report.made)} runs in {report.seconds:.0f} s, {len(report.found)} found from before")
-    for line in runner.failures(report):
-        echo(f"failed: {line}")
     try:
         parts = [_part(study, plan, tasks[study.name], store, out) for study in studies]
         _write_summary(out / "summary.csv", tasks, store)
@@ -69,8 +70,11 @@ def reproduce(
         }
         text = page("Reproduction report", _lead(plan), parts, facts, runner.failures(report))
         _write(out / "report.html", text)
+        _write(out / "failures.txt", "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed))
     except OSError as error:
         raise StoreError(f"the report could not be written: {error}; finished runs are kept in {store.folder}") from error
+    for line in runner.failures(report):
+        echo(f"failed: {line} (see {out / 'failures.txt'})")
     echo(f"the report is in {out / 'report.html'}")
     return report
 
