@@ -1,4 +1,4 @@
-"""One run of SBCGF on the paper's regression against the same run whose cut goes through an LP solver, as in the paper.
+"""Runs of SBCGF and SBCGI on the paper's regression against the same runs whose cut goes through an LP solver.
 
 Run ``python benchmarks/reproduce.py``, with ``--quick`` for a shorter run. The subproblem is put to HiGHS as the paper has
 it, s = s⁺ − s⁻ with s⁺, s⁻ ≥ 0, by :class:`tiebreak.Polytope`: cold (each LP from the same vertex, ``warm_start=False``) and
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from timing import Row, is_quick, show
 
-from tiebreak import SBCGF, Domain, L1Ball, LeastSquares, Polytope, Problem, SpiderFW, data, minimize
+from tiebreak import SBCGF, SBCGI, Domain, L1Ball, LeastSquares, Polytope, Problem, SpiderFW, data, minimize
 from tiebreak.domains import contains, cut_lmo, diameter, lmo
 
 RADIUS = 10.0
@@ -59,26 +59,26 @@ def main() -> None:
     x0 = minimize(problem, SpiderFW(level="lower"), max_queries=QUERIES // 10, progress=False).x
     sets = {name: BallByLP(RADIUS, problem.dimension, name == "warm") for name in ("cold", "warm")}
 
-    whole, sampled = [], {name: [] for name in sets}
-    for _ in range(rounds):
-        run = minimize(problem, SBCGF(), x0=x0, max_queries=QUERIES - QUERIES // 10, progress=False)
-        short = minimize(problem, SBCGF(), x0=x0, max_queries=None, max_iterations=sample, progress=False)
-        whole.append(run.seconds)
-        for name, ball in sets.items():
-            slow = minimize(
-                Problem(upper, lower, ball), SBCGF(), x0=x0, max_queries=None, max_iterations=sample, progress=False
-            )
-            assert np.abs(slow.x - short.x).max() < 1e-7, "the runs differ"
-            sampled[name].append(slow.seconds * run.iterations / sample)
-
-    show(
-        f"One run of SBCGF, {run.iterations:,} iterations ({QUERIES:,} samples), d = {problem.dimension}",
-        [
-            Row("seconds, the cut of the library", np.array(whole), unit="s"),
-            *(Row(f"seconds, HiGHS {name}, extrapolated", np.array(sampled[name]), unit="s") for name in sets),
-            *(Row(f"HiGHS {name} / the cut of the library", np.array(sampled[name]), np.array(whole)) for name in sets),
-        ],
-    )
+    for method in (SBCGF(), SBCGI()):
+        whole: list[float] = []
+        sampled: dict[str, list[float]] = {name: [] for name in sets}
+        for _ in range(rounds):
+            run = minimize(problem, method, x0=x0, max_queries=QUERIES - QUERIES // 10, progress=False)
+            first = minimize(problem, method, x0=x0, max_queries=None, max_iterations=sample, progress=False)
+            whole.append(run.seconds)
+            for name, ball in sets.items():
+                by_lp = Problem(upper, lower, ball)
+                slow = minimize(by_lp, method, x0=x0, max_queries=None, max_iterations=sample, progress=False)
+                assert np.abs(slow.x - first.x).max() < 1e-6, "the runs differ"
+                sampled[name].append(slow.seconds * run.iterations / sample)
+        show(
+            f"One run of {method.name}, {run.iterations:,} iterations ({QUERIES:,} samples), d = {problem.dimension}",
+            [
+                Row("the cut of the library", np.array(whole), unit="s"),
+                *(Row(f"HiGHS {name}, extrapolated", np.array(sampled[name]), unit="s") for name in sets),
+                *(Row(f"HiGHS {name} / the cut of the library", np.array(sampled[name]), np.array(whole)) for name in sets),
+            ],
+        )
 
 
 if __name__ == "__main__":
