@@ -19,10 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at, storm, storm_cost
-from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
@@ -30,14 +29,20 @@ from tiebreak.methods.cutting import (
     cut_and_move,
     first_points,
     fitting_step,
+    known_convexity,
+    lazily,
     model_at,
+    offered,
     size_of_terms,
     start_state,
+    with_theory,
+    without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.methods.projecting import Full, full
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
+from tiebreak.theory import Theory
 
 
 class Constants(NamedTuple):
@@ -46,13 +51,14 @@ class Constants(NamedTuple):
     full: Full  # all samples, for a first estimate
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards; if any, the first estimate is exact
+    watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
 
 
 @kernel
 def advance(problem, state, constants, step, slack, momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _ = state
     for k in range(step.size):
         width = slack[k]
         if t[0] == 0 and constants.margin > 0.0:
@@ -68,12 +74,9 @@ def advance(problem, state, constants, step, slack, momentum, rng):
                 innovation = model_at(lower, origin, x) - keep * before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
                 width += constants.margin * math.sqrt(variance[0])
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
@@ -103,7 +106,10 @@ class SBCGI(Method):
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
         ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps and momentum
         from the budget, no slack but a margin of three standard errors, and a first point by accelerated projected
-        gradients where the domain has a projection.
+        gradients where the domain has a projection; ``"theory"``: steps, momentum and slack of the paper's Theorems 4.4 and
+        4.5, and for f not convex the answer is the point of least stationarity in the second half of the run.
+    theory : Theory, optional
+        The constants for ``preset="theory"``; those that are not given are estimated from the data.
 
     Examples
     --------
@@ -119,6 +125,7 @@ class SBCGI(Method):
     curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
+    theory: Theory | None = None
 
     name = "sbcgi"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1"
@@ -149,9 +156,15 @@ class SBCGI(Method):
             "initial": SpiderFW(level="lower"),
         },
         "auto": {"slack": constant(0.0), "batch_size": 4, "margin": 3.0},
+        "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0},
     }
 
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        return Method.for_problem(with_theory(self, problem, budget), problem, budget)
+
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        if self.theory is not None:
+            return lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)
         horizon = self.horizon(problem, budget)
         endless = math.isinf(horizon)
         return {
@@ -164,7 +177,11 @@ class SBCGI(Method):
         }
 
     def constants(self, problem: Problem) -> Constants:
-        return Constants(full(problem), self.curvature or 0.0, self.margin or 0.0)
+        watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
+        return Constants(full(problem), self.curvature or 0.0, self.margin or 0.0, watch)
+
+    def answer(self, state: State) -> np.ndarray:
+        return offered(state)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         assert self.batch_size is not None
@@ -199,4 +216,4 @@ class SBCGIM(SBCGI):
     name = "sbcgi-m"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
     rates = "none known"
-    presets: ClassVar = {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in SBCGI.presets.items()}
+    presets: ClassVar = without_slack(SBCGI.presets)
