@@ -120,10 +120,10 @@ def band_of(label: str, curves: Sequence[tuple[np.ndarray, np.ndarray]], style: 
 
 
 def draw(figure: Figure) -> matplotlib.figure.Figure:
-    """Draw all panels side by side, three a row, with one legend."""
+    """Draw all panels side by side, two or three a row, with one legend."""
     from matplotlib.figure import Figure as Canvas
 
-    columns = min(3, len(figure.panels))
+    columns = 2 if len(figure.panels) == 4 else min(3, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     canvas = Canvas(figsize=(4.3 * columns, 3.3 * rows + 0.3), layout="constrained")
     axes = np.atleast_1d(canvas.subplots(rows, columns)).ravel()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tiebreak.experiments.claims import Claim, Verdict
-from tiebreak.experiments.drawing import Figure, images
+from tiebreak.experiments.drawing import Figure
 from tiebreak.experiments.study import Section, Table
 
 MARKS = {Verdict.HOLDS: ("holds", "✓"), Verdict.FAILS: ("fails", "✗"), Verdict.OPEN: ("open", "?")}
@@ -62,7 +62,17 @@ class Part(NamedTuple):
     timing: str
 
 
-def page(title: str, lead: Sequence[str], parts: Sequence[Part], facts: Mapping[str, Any], failed: Sequence[str]) -> str:
+Pictures = Mapping[str, Sequence[tuple[str, bytes]]]  # of each figure, by "study-figure": the titles and PNGs of its panels
+
+
+def page(
+    title: str,
+    lead: Sequence[str],
+    parts: Sequence[Part],
+    pictures: Pictures,
+    facts: Mapping[str, Any],
+    failed: Sequence[str],
+) -> str:
     """Return the page.
 
     Parameters
@@ -71,6 +81,8 @@ def page(title: str, lead: Sequence[str], parts: Sequence[Part], facts: Mapping[
     lead : list of str
         Paragraphs at the top.
     parts : list of Part
+    pictures : dict
+        The images of all figures.
     facts : dict
         Versions, machine, settings of the whole.
     failed : list of str
@@ -85,7 +97,7 @@ def page(title: str, lead: Sequence[str], parts: Sequence[Part], facts: Mapping[
         f"<style>{STYLE}</style></head>\n<body><main><h1>{_text(title)}</h1>"
         + "".join(f"<p>{_text(paragraph)}</p>" for paragraph in lead)
         + f"<nav>{links}</nav>{warnings}{_overview(parts)}"
-        + "".join(map(_part, parts))
+        + "".join(_part(part, pictures) for part in parts)
         + f'<section id="about"><h2>How this was made</h2>{_facts(facts)}</section></main></body></html>\n'
     )
 
@@ -99,14 +111,14 @@ def _overview(parts: Sequence[Part]) -> str:
     return "<h3>Claims at a glance</h3>" + _table(Table("", head, rows))
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, pictures: Pictures) -> str:
     section = part.section
     blocks = [
         f'\n<section id="{_text(part.name)}"><h2>{_text(part.title)}</h2>',
         f'<p class="soft">{_text(part.reference)} · {_text(part.timing)}</p>',
         *(f"<p>{_text(paragraph)}</p>" for paragraph in section.text.split("\n\n")),
         _claims(section.claims),
-        *map(_figure, section.figures),
+        *(_figure(figure, pictures[f"{part.name}-{figure.name}"]) for figure in section.figures),
         *(f"<h3>{_text(table.title)}</h3>{_table(table)}" for table in section.tables),
         *(f'<p class="soft">Note: {_text(note)}</p>' for note in section.notes),
         f"<details><summary>Settings</summary>{_facts(section.settings)}</details>" if section.settings else "",
@@ -127,13 +139,13 @@ def _claims(claims: Sequence[Claim]) -> str:
     return f'<h3>Claims</h3><ul class="claims">{items}</ul>'
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: Figure, panels: Sequence[tuple[str, bytes]]) -> str:
     legend = "".join(
         f'<span><i style="background:{colour}"></i>{_text(label)}</span>' for label, colour in figure.colours.items()
     )
     pictures = "".join(
         f'<img alt="{_text(title)}" src="data:image/png;base64,{base64.b64encode(image).decode()}">'
-        for title, image in images(figure)
+        for title, image in panels
     )
     return (
         f'<figure><div class="legend">{legend}</div><div class="panels">{pictures}</div>'
