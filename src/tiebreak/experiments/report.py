@@ -29,6 +29,7 @@ a { color: var(--accent); } .soft { color: var(--soft); font-size: 0.92rem; }
 nav { display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; margin: 1rem 0; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.25rem; margin: 1.5rem 0; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); gap: 0.75rem; }
+.panels.four { grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); }
 .panels img { width: 100%; height: auto; display: block; background: #fff; border-radius: 6px; }
 figure { margin: 1rem 0 1.75rem; }
 figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.95rem; max-width: 88ch; }
@@ -143,12 +144,13 @@ def _figure(figure: Figure, panels: Sequence[tuple[str, bytes]]) -> str:
     legend = "".join(
         f'<span><i style="background:{colour}"></i>{_text(label)}</span>' for label, colour in figure.colours.items()
     )
+    four = " four" if len(panels) == 4 else ""  # two by two, where there is room
     pictures = "".join(
         f'<img alt="{_text(title)}" src="data:image/png;base64,{base64.b64encode(image).decode()}">'
         for title, image in panels
     )
     return (
-        f'<figure><div class="legend">{legend}</div><div class="panels">{pictures}</div>'
+        f'<figure><div class="legend">{legend}</div><div class="panels{four}">{pictures}</div>'
         f"<figcaption>{_text(figure.caption)}</figcaption></figure>"
     )
 

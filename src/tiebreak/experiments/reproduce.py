@@ -73,7 +73,10 @@ def reproduce(
         }
         text = page("Reproduction report", _lead(plan), parts, pictures, facts, runner.failures(report))
         _write(out / "report.html", text)
-        _write(out / "failures.txt", "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed))
+        (out / "failures.txt").unlink(missing_ok=True)
+        if report.failed:
+            details = "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed)
+            _write(out / "failures.txt", details)
     except OSError as error:
         raise StoreError(f"the report could not be written: {error}; finished runs are kept in {store.folder}") from error
     for line in runner.failures(report):
