@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
+	$(BIN)/tiebreak reproduce regression --quick
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto
@@ -24,6 +25,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/methods.py
 	$(BIN)/python benchmarks/auto.py
 	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/reproduce.py
 
 clean:
 	rm -rf $(VENV)
