@@ -24,8 +24,8 @@ def expected(estimator):
         TieBreakRegressor(max_iter=100),
         TieBreakRegressor(secondary="validation", max_iter=100),
         TieBreakClassifier(max_iter=100),
-        MinNormRegressor(max_iter=100),
-        ContinualDictionaryLearning(n_components=3, max_iter=20),
+        MinNormRegressor(constraint="l1", max_iter=100),
+        ContinualDictionaryLearning(n_components=2, max_iter=5),
     ],
     expected_failed_checks=expected,
 )

@@ -32,7 +32,7 @@ CODERS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
 class Memory(NamedTuple):
     """All points seen and their codes, as few as there are atoms: an orthogonal mixture of points has the same total error.
 
-    With codes C = QR, Σ_i ‖a_i − D x_i‖² = ‖A − C Dᵀ‖² = ‖QᵀA − R Dᵀ‖² + ‖A − Q QᵀA‖², and the last term is the same for all D.
+    With codes C = QR, Σ_i ‖a_i − D x_i‖² = ‖A − C Dᵀ‖² = ‖QᵀA − R Dᵀ‖² + ‖A − Q QᵀA‖²; the last term is the same for all D.
     """
 
     points: np.ndarray  # (k, m): QᵀA
@@ -64,9 +64,9 @@ class Memory(NamedTuple):
 class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a dictionary from one task after the other: new atoms for new data, and the old reconstruction is kept.
 
-    Each call of ``partial_fit`` is a task. It adds atoms and, among the dictionaries that reconstruct all earlier points best
-    with the codes that they had, finds one that reconstructs the new points well. Earlier points are not stored: as many
-    mixtures of them as there are atoms give the same error, whatever the atoms are.
+    Each call of ``partial_fit`` is a task. It adds atoms and, among the dictionaries that reconstruct all earlier points
+    best with the codes that they had, finds one that reconstructs the new points well. Earlier points are not stored: as
+    many mixtures of them as there are atoms give the same error, whatever the atoms are.
 
     Parameters
     ----------
@@ -77,15 +77,16 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
     alpha : float
         The penalty of the ℓ1 norm of codes in the first task.
     code_radius : float, optional
-        The largest ℓ1 norm of a code while a later task is learned. By default the largest one that the points have when they
-        are coded with the atoms to start from.
+        The largest ℓ1 norm of a code while a later task is learned. By default the largest one that the points have when
+        they are coded with the atoms to start from.
     method : str or Method
         As in :func:`tiebreak.minimize`.
     max_iter : int
-        Passes over the new points and the memory, for each task.
+        Passes over the new points and the memory, for each task. Of the first task at most a hundred of them learn atoms and
+        codes, and as many more improve the atoms.
     tol : float or (float, float), optional
-        As in :class:`TieBreakRegressor`; the error of the new points is not convex, and its stationarity is meant in place of
-        a gap.
+        As in :class:`TieBreakRegressor`; the error of the new points is not convex, and its stationarity is meant in place
+        of a gap.
     transform_algorithm : {"omp", "lasso_lars", "lasso_cd", "lars", "threshold"}
         How points are coded, as in ``sklearn.decomposition.sparse_encode``.
     transform_n_nonzero_coefs : int, optional
@@ -107,8 +108,8 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
     n_iter_ : int
         Passes made in the last task.
     errors_ : tuple of two floats
-        The mean of ½ ‖x − code · components‖² over the points of the last task and over those of all earlier ones (NaN in the
-        first task), with the codes that are held.
+        The mean of ½ ‖x − code · components‖² over the points of the last task and over those of all earlier ones (NaN in
+        the first task), with the codes that are held.
     certificate_, history_, result_
         As in :class:`TieBreakRegressor`, of the last task: ``upper`` is the error of the new points, ``lower`` that of all
         earlier ones less what no atoms can change. In the first task ``lower`` is the error of its points, ``upper`` of no
@@ -213,9 +214,10 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
         m = points.shape[1]
         p = m if self.n_components is None else checks.whole(self.n_components, "n_components")
         alpha = checks.real(self.alpha, "alpha", above=0.0)
+        rounds = min(ROUNDS, checks.whole(self.max_iter, "max_iter"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of codes on the way; the last atoms are refitted below
-            codes, atoms, _ = dict_learning(points, p, alpha=alpha, max_iter=ROUNDS, random_state=rng, method="cd")
+            codes, atoms, _ = dict_learning(points, p, alpha=alpha, max_iter=rounds, random_state=rng, method="cd")
         nothing = Memory(np.zeros((0, m)), np.zeros((0, p)), 0.0, 0)
         memory = nothing.add(points, codes)
         atoms = self._refitted(memory, atoms, rng)
@@ -267,9 +269,10 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
 def _first_atoms(points: np.ndarray, residuals: np.ndarray, new: int, rng: np.random.RandomState) -> np.ndarray:
     """Return atoms to start from: residuals of points that the known atoms explain badly, or random ones, of norm 1."""
     size = np.sum(residuals**2, axis=1)
-    usable = np.count_nonzero(size > 0.0)
-    chosen = rng.choice(points.shape[0], min(new, usable), replace=False, p=size / size.sum()) if usable else []
-    atoms = np.vstack([residuals[chosen], rng.standard_normal((new - len(chosen), points.shape[1]))])
+    usable = int(np.count_nonzero(size > 0.0))
+    shares = size / size.sum() if usable else None
+    chosen = rng.choice(points.shape[0], min(new, usable), replace=False, p=shares)
+    atoms = np.vstack([residuals[chosen], rng.standard_normal((new - chosen.size, points.shape[1]))])
     return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
 
 

@@ -29,10 +29,13 @@ from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective,
 from tiebreak.objectives.linear import HuberLoss, LogLoss, Square
 from tiebreak.problem import Problem
 from tiebreak.result import Result, Status
+from tiebreak.schedules import geometric
 
 NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # the norm whose ball a set is
 SETS = (*NORMS, "simplex")
 SMOOTHING = 1e-3  # of the ℓ1 norm, relative to the size of the set
+FADED = 1e-6  # what is left of the weight of f at the end of a run
+PROBES = 10  # points at which the smoothness of a function is estimated
 MOST_GROUPS = 20  # of a sensitive feature; more are rather numbers than groups
 
 
@@ -116,7 +119,8 @@ def constraint_set(constraint: Any, radius: Any, rows: Any, data: Data, where: C
     d = data.X.shape[1]
     if isinstance(constraint, str) and constraint in SETS:
         size = _radius(constraint, rows, data, where, scalar) if radius is None else checks.real(radius, "radius", above=0.0)
-        return {"l1": L1Ball, "l2": L2Ball, "simplex": Simplex, "box": lambda r: LInfBall(r, d)}[constraint](size)
+        balls: dict[str, Any] = {"l1": L1Ball, "l2": L2Ball, "simplex": Simplex}
+        return LInfBall(size, d) if constraint == "box" else balls[constraint](size)
     domain = constraint
     if callable(constraint) and not isinstance(constraint, (Domain, type)):
         domain = constraint(d)
@@ -170,17 +174,35 @@ def intercept_bounds(domain: Any, scalar: Any, rows: Any, data: Data) -> tuple[l
 
 def coefficient_criterion(secondary: Any, domain: Any, where: Coordinates) -> Any:
     """Return a criterion of the coefficients alone; their Euclidean norm if it is left to us."""
-    d = where.mean.size
+    d, coefficients = where.mean.size, domain.inner_sets()[0] if where.column else domain
     if isinstance(secondary, Objective):
-        return secondary
-    if callable(secondary):
-        criterion: Any = FiniteSum(1, d, lambda x, indices: secondary(x))
+        criterion: Any = secondary
+    elif callable(secondary):
+        criterion = function_criterion(secondary, coefficients, d)
     elif secondary == "l1":
-        size = next(iter(domain.inner_sets())).diameter if where.column else domain.diameter
-        criterion = smooth_l1(d, SMOOTHING * 0.5 * size)
+        criterion = smooth_l1(d, SMOOTHING * 0.5 * coefficients.diameter)
     else:
         criterion = SquaredNorm()
     return Part(criterion, "coef") if where.column else criterion
+
+
+def function_criterion(function: Any, domain: Any, d: int) -> FiniteSum:
+    """Return a function of the coefficients as an objective of which convexity is not claimed.
+
+    Its smoothness is estimated from gradients at random points of the set; a linear function has that of a quadratic one whose
+    gradient changes by as much as the linear one's is long.
+    """
+    criterion = FiniteSum(1, d, lambda x, indices: function(x), convex=False)
+    rng, first = np.random.default_rng(0), np.zeros(1, dtype=np.int64)
+    points = [domain.random_point(rng, d) for _ in range(PROBES)]
+    gradients = [criterion.ask(point, first)[1] for point in points]
+    slopes = [
+        float(np.linalg.norm(u - v) / distance)
+        for x, u, y, v in zip(points[1:], gradients[1:], points[:-1], gradients[:-1], strict=True)
+        if (distance := float(np.linalg.norm(x - y))) > 0.0
+    ]
+    longest = max(float(np.linalg.norm(gradient)) for gradient in gradients)
+    return replace(criterion, lipschitz=max(2.0 * max(slopes, default=0.0), longest / domain.diameter))
 
 
 def smooth_l1(d: int, width: float) -> Any:
@@ -192,8 +214,8 @@ def smooth_l1(d: int, width: float) -> Any:
 def fairness(X: Any, groups: np.ndarray, weights: np.ndarray, where: Coordinates) -> Any:
     """Return how much scores tell of groups: half the mean squared covariance of ⟨a_i, x⟩ with membership; convex.
 
-    It is the measure of Zafar, Valera, Gomez Rodriguez and Gummadi, Fairness constraints: mechanisms for fair classification,
-    AISTATS 2017: the covariance with the distance from the decision boundary.
+    It is the measure of Zafar, Valera, Gomez Rodriguez and Gummadi, Fairness constraints: mechanisms for fair
+    classification, AISTATS 2017: the covariance with the distance from the decision boundary.
     """
     members = np.unique(groups, return_inverse=True)[1]
     n_groups = int(members.max()) + 1
@@ -233,17 +255,20 @@ def tolerance(tol: Any) -> tuple[float, float] | None:
     return (checks.real(tol, "tol", above=0.0),) * 2
 
 
-def chosen(method: Any, problem: Problem) -> Any:
+def chosen(method: Any, problem: Problem, passes: int) -> Any:
     """Return the method that is meant by "auto"; others as they are.
 
-    Estimators promise a best fit first, so that accelerated gradients on g + u f with u vanishing (bi-FISTA) are taken where
-    they can be: of the methods that project they are the closest to the minimisers of g after some hundred passes.
+    Where Z has a projection and f is smooth these are accelerated gradients on g + u f (bi-FISTA), with u falling to a
+    millionth over the passes to come: long enough large to solve f, in the end small enough to leave g at its minimum. If f
+    is not convex they find some point where it is low, and the minimum of g all the same.
     """
     if not (isinstance(method, str) and method == "auto"):
         return method
-    constants = problem.upper.lipschitz, problem.lower.lipschitz
-    known = all(math.isfinite(constant) and constant > 0.0 for constant in constants)
-    return BiFISTA() if problem.upper.convex and known and projects(problem.domain) else "auto"
+    upper, lower = problem.upper.lipschitz, problem.lower.lipschitz
+    known = all(math.isfinite(constant) and constant > 0.0 for constant in (upper, lower))
+    if not (known and projects(problem.domain)):
+        return "auto"
+    return BiFISTA(regularization=geometric(lower / upper, FADED * lower / upper, passes))
 
 
 def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any = None) -> tuple[Result, int]:
@@ -252,11 +277,11 @@ def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any
     The result does not hold the problem, which would carry the training data into every pickle.
     """
     samples = problem.upper.n_samples + problem.lower.n_samples
-    tol = tolerance(estimator.tol)
+    tol, passes = tolerance(estimator.tol), checks.whole(estimator.max_iter, "max_iter")
     result = minimize(
         problem,
-        chosen(estimator.method, problem) if method is None else method,
-        max_queries=checks.whole(estimator.max_iter, "max_iter") * samples,
+        chosen(estimator.method, problem, passes) if method is None else method,
+        max_queries=passes * samples,
         tol=tol,
         x0=x0,
         seed=seed,

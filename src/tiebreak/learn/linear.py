@@ -109,7 +109,8 @@ class TieBreaker(LinearEstimator):
         if kind == "auto":
             if X_val is not None and sensitive_features is not None:
                 raise ValueError(
-                    '`secondary` must be "validation" or "fairness" if both `X_val` and `sensitive_features` are given, got "auto"'
+                    '`secondary` must be "validation" or "fairness" if `fit` gets data for both, `X_val` and '
+                    '`sensitive_features`, got "auto"'
                 )
             kind = "validation" if X_val is not None else "fairness" if sensitive_features is not None else "coef"
         if kind == "fairness" and sensitive_features is None:
@@ -131,10 +132,10 @@ class TieBreaker(LinearEstimator):
 
 
 class TieBreakRegressor(RegressorMixin, TieBreaker):
-    """A linear regression: among the models of a set that fit the training data best, the one that is best for a second criterion.
+    """A linear regression: among the models that fit the training data best, the one that is best for a second criterion.
 
-    There are many best fits where features are more than samples, or depend on each other; the second criterion chooses among
-    them. Where there is only one, it is found, and the second criterion has nothing to say.
+    There are many best fits where features are more than samples, or depend on each other; the second criterion chooses
+    among them. Where there is only one, it is found, and the second criterion has nothing to say.
 
     Parameters
     ----------
@@ -151,8 +152,9 @@ class TieBreakRegressor(RegressorMixin, TieBreaker):
         training data, which is split off. "l2" and "l1" are norms of the coefficients, the latter slightly smoothed.
         "fairness" is the squared covariance of predictions with ``sensitive_features``: the model is fitted to a part of the
         samples and the covariance is taken over all, because all best fits agree on the samples that they are fitted to. A
-        function returns the value and the gradient for given coefficients; an objective is one of the coefficients. "auto" is
-        "validation" or "fairness" if ``fit`` is given data for it, else "l2".
+        function returns the value and the gradient for given coefficients; an objective is one of the coefficients. "auto"
+        is "validation" or "fairness" if ``fit`` is given data for it, else "l2". For a function, which might not be convex,
+        no bound of its gap is proven; an objective ``tiebreak.FiniteSum(..., convex=True, lipschitz=...)`` has one.
     delta : float
         The residual at which the Huber loss turns from quadratic to linear.
     validation_fraction : float
@@ -160,7 +162,8 @@ class TieBreakRegressor(RegressorMixin, TieBreaker):
     fit_intercept : bool
         Whether there is an intercept. It is neither constrained nor part of a norm.
     method : str or Method
-        As in :func:`tiebreak.minimize`.
+        As in :func:`tiebreak.minimize`. "auto" is ``BiFISTA`` with a weight of the second criterion that falls to a
+        millionth over ``max_iter`` passes, where the set has a projection, else the choice of ``minimize``.
     max_iter : int
         Passes over the training data and those of the second criterion.
     tol : float or (float, float), optional
@@ -263,7 +266,7 @@ class TieBreakRegressor(RegressorMixin, TieBreaker):
 
 
 class TieBreakClassifier(ClassifierMixin, TieBreaker):
-    """A linear classifier: among the models of a set that fit the training data best, the one that is best for a second criterion.
+    """A linear classifier: among the models that fit the training data best, the one that is best for a second criterion.
 
     Of more than two classes, each is told from all others by a model of its own, which solves the problem for itself.
 
@@ -274,11 +277,11 @@ class TieBreakClassifier(ClassifierMixin, TieBreaker):
     constraint : {"l1", "l2", "box", "simplex"}, Domain or callable
         The set of the coefficients, as in :class:`TieBreakRegressor`.
     radius : float, optional
-        The size of a set that is named. By default ten times the norm of a least-squares fit of the targets −1 and 1 (twice for
-        losses other than "log_loss"), and 1 for a simplex.
+        The size of a set that is named. By default ten times the norm of a least-squares fit of the targets −1 and 1 (twice
+        for losses other than "log_loss"), and 1 for a simplex.
     secondary : {"auto", "validation", "l2", "l1", "fairness"}, callable or Objective
-        The second criterion, as in :class:`TieBreakRegressor`. "fairness" is the squared covariance of the scores, that is of
-        the signed distances from the decision boundary, with ``sensitive_features``.
+        The second criterion, as in :class:`TieBreakRegressor`. "fairness" is the squared covariance of the scores, that is
+        of the signed distances from the decision boundary, with ``sensitive_features``.
     validation_fraction : float
         The share of the samples of each class that is split off as validation data if there are none, or for "fairness".
     fit_intercept : bool
@@ -301,7 +304,7 @@ class TieBreakClassifier(ClassifierMixin, TieBreaker):
     Examples
     --------
     >>> from tiebreak.learn import TieBreakClassifier
-    >>> model = TieBreakClassifier(constraint="l2", radius=2.0).fit([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], ["no", "no", "yes"])
+    >>> model = TieBreakClassifier(radius=2.0).fit([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], ["no", "no", "yes"])
     >>> model.predict([[-1.0, 1.0], [3.0, 1.0]])
     array(['no', 'yes'], dtype='<U3')
     """

@@ -20,8 +20,8 @@ SYMMETRY = 1e-10  # relative: what rounding may leave of an asymmetry
 class MinNormRegressor(RegressorMixin, LinearEstimator):
     """A linear regression: among the models of a set that fit the training data best, the one of smallest norm.
 
-    The norm is √(wᵀ Q w) of the coefficients w. With ``constraint="l2"`` and a radius that is large enough, and Q the identity,
-    it is the fit of NumPy's ``pinv``.
+    The norm is √(wᵀ Q w) of the coefficients w. With ``constraint="l2"`` and a radius that is large enough, and Q the
+    identity, it is the fit of NumPy's ``pinv``.
 
     Parameters
     ----------
