@@ -75,7 +75,7 @@ def test_a_function_and_an_objective_of_the_coefficients_are_criteria():
     known = TieBreakRegressor(secondary=tiebreak.SquaredNorm(target), radius=10.0, max_iter=3000).fit(X, y)
     zero = TieBreakRegressor(secondary="l2", radius=10.0, max_iter=3000).fit(X, y)
     assert training_loss(asked, X, y) < 1e-4 * np.var(y)
-    assert distance(asked.coef_)[0] < 1.01 * distance(known.coef_)[0] < 0.8 * distance(zero.coef_)[0]
+    assert distance(asked.coef_)[0] < 1.01 * distance(known.coef_)[0] < 0.9 * distance(zero.coef_)[0]
     assert np.isnan(asked.certificate_.upper_bound_gap)  # nobody said that the function is convex
     assert known.certificate_.upper_bound_gap < 1e-2 * known.certificate_.upper
 

@@ -189,8 +189,8 @@ def coefficient_criterion(secondary: Any, domain: Any, where: Coordinates) -> An
 def function_criterion(function: Any, domain: Any, d: int) -> FiniteSum:
     """Return a function of the coefficients as an objective of which convexity is not claimed.
 
-    Its smoothness is estimated from gradients at random points of the set; a linear function has that of a quadratic one whose
-    gradient changes by as much as the linear one's is long.
+    Its smoothness is estimated from gradients at random points of the set; a linear function has that of a quadratic one
+    whose gradient changes by as much as the linear one's is long.
     """
     criterion = FiniteSum(1, d, lambda x, indices: function(x), convex=False)
     rng, first = np.random.default_rng(0), np.zeros(1, dtype=np.int64)
