@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -21,6 +21,10 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
+	$(BIN)/python benchmarks/diabetes.py
+
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
 
 clean:
 	rm -rf $(VENV)
@@ -33,4 +37,9 @@ $(VENV)/installed: pyproject.toml
 $(VENV)/installed-test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+$(VENV)/installed-docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
