@@ -76,6 +76,7 @@ from tiebreak.objectives import (
 from tiebreak.problem import Problem
 from tiebreak.result import Counts, History, Record, Result, Status
 from tiebreak.schedules import constant, power
+from tiebreak.theory import Theory
 
 __version__ = "0.1.0"
 
@@ -147,6 +148,7 @@ __all__ = [
     "StormFW",
     "Sum",
     "SwitchingGradient",
+    "Theory",
     "UnitSimplex",
     "WeightedL1Ball",
     "certify",

@@ -105,7 +105,9 @@ class Look(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        return math.isfinite(self.f) and math.isfinite(self.g)
+        """Whether all numbers are finite."""
+        gradients = np.isfinite(self.f_gradient).all() and np.isfinite(self.g_gradient).all()
+        return bool(math.isfinite(self.f) and math.isfinite(self.g) and gradients)
 
     @property
     def rounding(self) -> float:

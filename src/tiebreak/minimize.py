@@ -380,8 +380,9 @@ class _Run:
             level = "upper" if not math.isfinite(certificate.upper) else "lower"
             raise NonFiniteError(f"the {level} objective is NaN or infinite at iteration {self.state.iteration[0]}")
         kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
-        self.looks = [look, *self.looks[: kept - 1]]
-        if self.limits.tol is not None:
+        if look.finite:  # else its gradients prove nothing
+            self.looks = [look, *self.looks[: kept - 1]]
+        if look.finite and self.limits.tol is not None:
             certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
         self.floors = certificate.floors
         self.evaluated = (look.x, certificate)
@@ -428,20 +429,17 @@ class _Run:
         self.callback = None
         if self.clean:
             self.save(0.0)  # without the record below, which a longer run would not make
-        if not self._recorded():
-            try:
+        try:
+            if not self._recorded():
                 self.record()
-            except KeyboardInterrupt:
-                status = Status.INTERRUPTED
-            except Exception as last:
-                if error is None:
-                    status, error = _status_of(last), last
+            self._tighten()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except Exception as last:
+            if error is None:
+                status, error = _status_of(last), last
         assert self.evaluated is not None
         x, certificate = self.evaluated
-        if len(self.looks) > 1 and self.limits.tol is None:  # else each record was made so
-            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
-            bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
-            self.records[-1] = self.records[-1]._replace(**bounds)
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if error is not None:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
@@ -468,6 +466,16 @@ class _Run:
             settings={"compiled": self.problem.compiled, "phases": self.phases, "seed": self.seed},
             error=error,
         )
+
+    def _tighten(self) -> None:
+        """Make the bounds of the last record as good as the gradients that are kept allow."""
+        assert self.evaluated is not None
+        x, certificate = self.evaluated
+        if len(self.looks) > 1 and self.limits.tol is None:  # else each record was made so
+            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+            bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
+            self.records[-1] = self.records[-1]._replace(**bounds)
+            self.evaluated = (x, certificate)
 
     def _blame(self, error: Exception) -> str:
         """Return an error's text, with the level whose objective it came from and the iteration."""

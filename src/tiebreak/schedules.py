@@ -75,6 +75,25 @@ class capped:
 
 
 @dataclass(frozen=True)
+class falling:
+    """From a first value along a straight line to 0 at iteration T.
+
+    Steps that fall so let the last point settle, which with constant ones keeps an error of their size.
+
+    Examples
+    --------
+    >>> falling(0.1, 4.0)(np.array([0, 1, 4, 9]))
+    array([0.1  , 0.075, 0.   , 0.   ])
+    """
+
+    first: float
+    horizon: float
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.first * np.maximum(1.0 - np.asarray(t, dtype=np.float64) / self.horizon, 0.0)
+
+
+@dataclass(frozen=True)
 class stages:
     """A value that stays the same for a stage and is then multiplied by ``growth``, as is the length of the stages.
 
@@ -130,6 +149,80 @@ class safe_step:
     def __call__(self, t: np.ndarray) -> np.ndarray:
         curvature = self.lower_lipschitz * self.lower_weight(t) + self.upper_lipschitz * self.upper_weight(t)
         return self.share / curvature
+
+
+def chance(delta: float, horizon: float, t: np.ndarray) -> np.ndarray | float:
+    """Return the share of a probability of failing that iteration t may use: the same for each of T, or one that sums up."""
+    return delta / ((t + 1.0) * (t + 2.0)) if math.isinf(horizon) else delta / horizon
+
+
+@dataclass(frozen=True)
+class storm_slack:
+    """The slack that keeps the minimisers of g in SBCGI's cut with probability 1 − δ, in all iterations together.
+
+    (t + 1)^(−ω/2) (value · √(2 log(6/δ_t)) + gradient · √(2 log(6 d/δ_t))): Cao et al. (2023), Lemma 4.1 and
+    Theorems 4.4 and 4.5.
+
+    Examples
+    --------
+    >>> storm_slack(1.0, 2.0, 1.0, 10, 0.1, math.inf)(np.array([0, 99])).round(2)
+    array([10.63,  1.63])
+    """
+
+    value: float  # c (2 L_l D + σ_l 3^ω/(3^ω − 1))
+    gradient: float  # c D (2 L_g D + σ_g 3^ω/(3^ω − 1))
+    exponent: float  # ω
+    dimension: int  # d
+    delta: float
+    horizon: float  # T; infinite: for any time
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        t = np.asarray(t, dtype=np.float64)
+        each = chance(self.delta, self.horizon, t)
+        errors = self.value * np.sqrt(2.0 * np.log(6.0 / each)) + self.gradient * np.sqrt(
+            2.0 * np.log(6.0 * self.dimension / each)
+        )
+        return errors * (t + 1.0) ** (-0.5 * self.exponent)
+
+
+@dataclass(frozen=True)
+class spider_slack:
+    """The slack that keeps the minimisers of g in SBCGF's cut with probability 1 − δ, in all iterations together.
+
+    scale · γ · √log(12/δ_t), γ being the largest step since the last exact estimate: Cao et al. (2023), Lemma 4.2 and
+    Theorems 4.6 and 4.7.
+
+    Examples
+    --------
+    >>> spider_slack(1.0, constant(0.01), 10, 0.1, 1000.0)(np.array([0, 99])).round(4)
+    array([0.0342, 0.0342])
+    """
+
+    scale: float  # 4 D (L_l + L_g D)
+    step: Schedule  # γ
+    period: int  # q
+    delta: float
+    horizon: float  # T; infinite: for any time
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        t = np.asarray(t, dtype=np.float64)
+        step = self.step(np.floor(t / self.period) * self.period)  # they never grow
+        return self.scale * step * np.sqrt(np.log(12.0 / chance(self.delta, self.horizon, t)))
+
+
+@dataclass(frozen=True)
+class logarithmic:
+    """The steps log(t + 2)/(t + 2), which for any time stand for log T/T.
+
+    Examples
+    --------
+    >>> logarithmic()(np.array([0, 98])).round(4)
+    array([0.3466, 0.0461])
+    """
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        base = np.asarray(t, dtype=np.float64) + 2.0
+        return np.log(base) / base
 
 
 def as_schedule(value: ScheduleLike, name: str) -> Schedule:

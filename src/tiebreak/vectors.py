@@ -212,8 +212,11 @@ def select(x, rank):
     pivot = x[0]
     lot = 1
     while left > 0:
-        lot = lot * 48271 % 2147483647  # pivots from random places, so that no order of the entries is a bad one
-        pivot = middle_of(x[lot % left], x[lot // 7 % left], x[lot // 49 % left])
+        if left > _BLOCK:
+            lot = lot * 48271 % 2147483647  # pivots from random places, so that no order of the entries is a bad one
+            pivot = middle_of(x[lot % left], x[lot // 7 % left], x[lot // 49 % left])
+        else:  # divisions take longer than a bad order
+            pivot = middle_of(x[0], x[left // 2], x[left - 1])
         below = 0
         same = 0
         for i in range(left):

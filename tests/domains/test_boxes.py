@@ -135,6 +135,34 @@ def test_the_knapsack_and_the_search_for_any_set_find_the_same_value():
         assert c @ ball.cut_lmo(c, a, b).point == pytest.approx(c @ out, rel=1e-12, abs=1e-10)
 
 
+@pytest.mark.parametrize("data", ["normal", "heavy", "one sign", "tied", "one price", "opposite", "a few in the cut"])
+def test_a_cut_of_many_coordinates_attains_its_dual_whatever_the_data_are(data):
+    d = 1003
+    rng = np.random.default_rng(2)
+    c, a = rng.standard_normal((2, d))
+    c, a = {
+        "normal": (c, a),
+        "heavy": (c**7, a**7),
+        "one sign": (np.abs(c), -np.abs(a)),
+        "tied": (np.round(c), np.round(2.0 * a)),
+        "one price": (np.where(np.arange(d) % 3 > 0, a, c), -2.0 * a),
+        "opposite": (c, -c + 1e-9 * a),
+        "a few in the cut": (c, np.where(np.arange(d) < 5, a, 0.0)),
+    }[data]
+    lower = -rng.random(d)
+    for domain in (LInfBall(1.0, d), Box(lower, lower + rng.integers(0, 3, d))):
+        least, at_start = a @ domain.lmo(a), a @ domain.lmo(c)
+        for share in (0.001, 0.3, 0.8, 0.999):
+            b = least + share * (at_start - least)
+            cut = domain.cut_lmo(c, a, b)
+            dual = (c + cut.multiplier * a) @ domain.lmo(c + cut.multiplier * a) - cut.multiplier * b
+            unit = np.abs(c).sum() + cut.multiplier * np.abs(a).sum()
+            assert domain.contains(cut.point)
+            assert a @ cut.point <= b + 1e-13 * np.abs(a).sum()
+            assert abs(c @ cut.point - dual) <= 1e-13 * unit
+            assert cut.status is CutStatus.ACTIVE or (data == "tied" and cut.status is CutStatus.FREE)
+
+
 @pytest.mark.parametrize("order", ["random", "rising", "falling", "equal", "pipe"])
 def test_the_largest_entries_are_selected_in_any_order(order):
     d = 2001

@@ -9,9 +9,9 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.domains.base import Domain, contains, cut_lmo, diameter, lmo, project
-from tiebreak.domains.cut import ROUNDING, dual_search, next_atom
+from tiebreak.domains.cut import ROUNDING, next_atom
 from tiebreak.domains.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
-from tiebreak.domains.ranking import first_threshold, next_threshold
+from tiebreak.domains.ranking import Ranking, ranked_cut
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, abs_sum, reciprocal
 
@@ -216,28 +216,12 @@ class KSparse(Domain, _KSparse):
 
 @lmo.register(KSparse)
 def _(domain, c, out):
-    place_largest(domain, c, -first_threshold(c, True, domain.k - 1, out), out)
+    lmo(Ranking(True, domain.k, domain.radius, 0.0), c, out)
 
 
 @next_atom.register(KSparse)
 def _(domain, c, a, out):
-    place_largest(domain, c, -next_threshold(c, True, domain.k - 1, out), out)
-
-
-@kernel
-def place_largest(domain, c, threshold, out):
-    """Set the k entries against the largest of c, which are at least a threshold: those at it come last."""
-    tied = domain.k
-    for i in range(c.size):
-        above = abs(c[i]) > threshold
-        out[i] = -math.copysign(domain.radius, c[i]) if above else 0.0
-        tied -= 1 if above else 0
-    for i in range(c.size):
-        if tied == 0:
-            return
-        if abs(c[i]) == threshold:
-            out[i] = -math.copysign(domain.radius, c[i])
-            tied -= 1
+    next_atom(Ranking(True, domain.k, domain.radius, 0.0), c, a, out)
 
 
 @cut_lmo.register(KSparse)
@@ -245,7 +229,7 @@ def _(domain, c, a, b, out):
     # The search for any set is exact on a polytope, but for rounding: atoms with the same ⟨a, s⟩ sum it in different orders.
     # What that may come to is granted, or a cut through a face of the set could hit only some of the face's atoms.
     slack = ROUNDING * domain.k * domain.radius * abs(a[abs_argmax(a)])
-    return dual_search(domain, c, a, b + slack, out)
+    return ranked_cut(Ranking(True, domain.k, domain.radius, 0.0), c, a, b + slack, out)
 
 
 @project.register(KSparse)

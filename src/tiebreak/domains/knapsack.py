@@ -2,8 +2,8 @@
 
 A coordinate changes its bound at its price, the λ at which c_i + λ a_i changes its sign. The search is for the price at
 which the cut is met. A few looks at ⟨a, s⟩ for some λ, passes that vector registers are good at, leave few coordinates in
-question, as long as prices are spread somewhat evenly. These are selected by pivots (Balas and Zemel 1980), in linear time
-whatever their order and spread is.
+question, as long as prices are spread somewhat evenly; the first look is where normal entries would meet the cut. Those
+in question are selected by pivots (Balas and Zemel 1980), in linear time whatever their order and spread is.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from tiebreak.engine import generic, kernel
 from tiebreak.vectors import is_modest, middle_of, reciprocal
 
 LOOKS = 6  # at most, each at two λ
-MARGIN = 0.03  # of the two λ about the one that is expected, relative to the λ known
+MARGIN = 0.01  # of the two λ about the one that is expected, relative to those in question …
+SPREAD = 0.7  # … and this more by the square root of how many coordinates are: the scatter of their sum
 FEW = 0.005  # of all that can be gained: what may be left for the selection …
 HANDFUL = 16  # … or about as much as that many coordinates gain
-BLOCK = 64
+BLOCK = 32
 
 
 @generic
@@ -39,7 +40,7 @@ def knapsack_cut(domain, c, a, b, out):
     """Solve the cut of a box."""
     if math.isnan(b):
         return INVALID, math.nan
-    size_c, size_a, at_start, least = box_sums(domain, c, a)
+    size_c, size_a, at_start, least, span = box_sums(domain, c, a)
     factor_c, factor_a = 1.0, 1.0
     if not (is_modest(size_c) and is_modest(size_a) and is_modest(abs(at_start) + abs(least))):
         valid, size_c, size_a = opening(c, a, b)
@@ -47,7 +48,7 @@ def knapsack_cut(domain, c, a, b, out):
             return INVALID, math.nan
         factor_c, factor_a = reciprocal(size_c), reciprocal(size_a)
         c, a = c * factor_c, a * factor_a
-        size_c, size_a, at_start, least = box_sums(domain, c, a)
+        size_c, size_a, at_start, least, span = box_sums(domain, c, a)
     bound = b * factor_a
     if at_start <= bound:
         for i in range(c.size):
@@ -58,7 +59,7 @@ def knapsack_cut(domain, c, a, b, out):
             out[i] = start_of(lower_bound(domain, i), upper_bound(domain, i), a[i], c[i])
         return EMPTY, math.inf
     per_c, per_a = reciprocal(size_c), reciprocal(size_a)
-    price = trade(domain, c, per_c, a, per_a, bound, at_start, least, out)
+    price = trade(domain, c, per_c, a, per_a, bound, at_start, least, span, out)
     return ACTIVE, price / per_c / factor_c * factor_a * per_a
 
 
@@ -80,34 +81,37 @@ def start_of(low, high, first, second):
 
 @kernel(reorder=True)
 def box_sums(domain, c, a):
-    """Return ‖c‖₁, ‖a‖₁, and ⟨a, s⟩ at the minimiser of ⟨c, s⟩ (of several, the best for a) and at that of ⟨a, s⟩."""
+    """Return ‖c‖₁, ‖a‖₁, ⟨a, s⟩ at the minimisers of ⟨c, s⟩ (of several, the best for a) and of ⟨a, s⟩, and its range."""
     size_c = 0.0
     size_a = 0.0
     at_start = 0.0
     least = 0.0
+    span = 0.0
     for i in range(c.size):
         low, high = lower_bound(domain, i), upper_bound(domain, i)
         size_c += abs(c[i])
         size_a += abs(a[i])
         at_start += a[i] * start_of(low, high, c[i], a[i])
         least += a[i] * end_of(low, high, a[i])
-    return size_c, size_a, at_start, least
+        span += abs(a[i]) * (high - low)
+    return size_c, size_a, at_start, least, span
 
 
 @kernel(inline=False)
-def trade(domain, c, per_c, a, per_a, bound, at_start, least, out):
+def trade(domain, c, per_c, a, per_a, bound, at_start, least, span, out):
     """Set out to the cut's minimiser if it binds, and return the price of the last coordinate that moved.
 
     Prices are λ = t / (1 − t) in units of per_c · c and per_a · a. What exceeds the bound at t falls as t grows.
     """
     t_low, excess_low, t_high, excess_high = 0.0, at_start - bound, 1.0, least - bound
     few = max(FEW, HANDFUL / c.size) * (at_start - least)
+    middle = first_guess(bound, at_start, least, span)
     for _ in range(LOOKS):
         if excess_low - excess_high <= few:
             break
-        width = t_high - t_low
-        middle = t_low + width * (excess_low / (excess_low - excess_high))
-        first, second = max(middle - MARGIN * width, t_low), min(middle + MARGIN * width, t_high)
+        in_question = c.size * (excess_low - excess_high) / (at_start - least)
+        margin = (MARGIN + SPREAD / math.sqrt(in_question)) * (t_high - t_low)
+        first, second = max(middle - margin, t_low), min(middle + margin, t_high)
         value_first, value_second = look(
             domain, c, a, (1.0 - first) * per_c, first * per_a, (1.0 - second) * per_c, second * per_a
         )
@@ -117,6 +121,7 @@ def trade(domain, c, per_c, a, per_a, bound, at_start, least, out):
             t_low, excess_low = second, value_second - bound
         else:
             t_low, excess_low, t_high, excess_high = first, value_first - bound, second, value_second - bound
+        middle = t_low + (t_high - t_low) * (excess_low / (excess_low - excess_high))
     value, count = lay(domain, c, a, (1.0 - t_low) * per_c, t_low * per_a, (1.0 - t_high) * per_c, t_high * per_a, out)
     price = t_low / (1.0 - t_low) if t_low < 1.0 else math.inf
     if value <= bound or count == 0:
@@ -138,15 +143,33 @@ def trade(domain, c, per_c, a, per_a, bound, at_start, least, out):
     return price
 
 
+@kernel
+def first_guess(bound, at_start, least, span):
+    """Return the t at which the cut is met if the entries of c and a are normal.
+
+    Then ⟨a, s⟩ at a minimiser for a direction falls as the cosine of its angle to a grows, by ``span`` from −1 to 1. The
+    cosines for c and for the direction that meets the bound are known; so is the λ between them, by the law of sines.
+    """
+    if span == 0.0:
+        return 0.5
+    cosine_start, cosine = 1.0 - 2.0 * (at_start - least) / span, 1.0 - 2.0 * (bound - least) / span
+    sine_start, sine = math.sqrt(max(1.0 - cosine_start**2, 0.0)), math.sqrt(max(1.0 - cosine**2, 0.0))
+    turn = sine_start * cosine - cosine_start * sine
+    return turn / (turn + sine) if turn > 0.0 else 0.5
+
+
 @kernel(reorder=True)
 def look(domain, c, a, p, q, u, v):
-    """Return ⟨a, s⟩ at the minimisers of ⟨p c + q a, s⟩ and of ⟨u c + v a, s⟩; of several, those that are best for a."""
+    """Return ⟨a, s⟩ at the minimisers of ⟨p c + q a, s⟩ and of ⟨u c + v a, s⟩.
+
+    Of several, any will do: a coordinate that is at its price and has not moved is in question above that λ, not below.
+    """
     first = 0.0
     second = 0.0
     for i in range(c.size):
         low, high = lower_bound(domain, i), upper_bound(domain, i)
-        first += a[i] * start_of(low, high, p * c[i] + q * a[i], a[i])
-        second += a[i] * start_of(low, high, u * c[i] + v * a[i], a[i])
+        first += a[i] * end_of(low, high, p * c[i] + q * a[i])
+        second += a[i] * end_of(low, high, u * c[i] + v * a[i])
     return first, second
 
 
@@ -157,10 +180,10 @@ def lay(domain, c, a, p, q, u, v, out):
     count = 0
     for i in range(c.size):
         low, high = lower_bound(domain, i), upper_bound(domain, i)
-        entry = start_of(low, high, p * c[i] + q * a[i], a[i])
+        entry = end_of(low, high, p * c[i] + q * a[i])
         out[i] = entry
         value += a[i] * entry
-        count += 1 if entry != start_of(low, high, u * c[i] + v * a[i], a[i]) else 0
+        count += 1 if entry != end_of(low, high, u * c[i] + v * a[i]) else 0
     return value, count
 
 
@@ -170,16 +193,15 @@ def gather(domain, c, per_c, a, per_a, p, q, out, where, known):
 
     ``known`` holds the price of each, and what a · s gains if it moves; both twice. Most blocks have none.
     """
+    starts = np.empty(c.size // BLOCK + 1, np.int64)
+    blocks = open_blocks(domain, c, a, p, q, out, starts)
     count = 0
-    for start in range(0, c.size, BLOCK):
-        end = min(start + BLOCK, c.size)
-        if moved(domain, c, a, p, q, out, start, end) == 0:
-            continue
-        for i in range(start, end):
+    for k in range(blocks):
+        for i in range(starts[k], min(starts[k] + BLOCK, c.size)):
             low, high = lower_bound(domain, i), upper_bound(domain, i)
             most = a[i] * (out[i] - end_of(low, high, a[i]))
             # Rounding may find one more than were counted. It is at the edge of what is in question: it need not move.
-            is_open = start_of(low, high, p * c[i] + q * a[i], a[i]) != out[i] and most > 0.0
+            is_open = end_of(low, high, p * c[i] + q * a[i]) != out[i] and most > 0.0
             if is_open and count < where.size:
                 where[count] = i
                 known[0, count] = known[2, count] = per_c * abs(c[i]) / (per_a * abs(a[i]))
@@ -189,13 +211,19 @@ def gather(domain, c, per_c, a, per_a, p, q, out, where, known):
 
 
 @kernel(reorder=True)
-def moved(domain, c, a, p, q, out, start, end):
-    """Return how many coordinates of a block the minimiser of ⟨p c + q a, s⟩ moves from ``out``."""
+def open_blocks(domain, c, a, p, q, out, starts):
+    """List where blocks with coordinates start that the minimiser of ⟨p c + q a, s⟩ moves from ``out``; return how many."""
     count = 0
-    for i in range(start, end):
-        low, high = lower_bound(domain, i), upper_bound(domain, i)
-        count += 1 if start_of(low, high, p * c[i] + q * a[i], a[i]) != out[i] else 0
-    return count
+    whole = c.size // BLOCK * BLOCK
+    for start in range(0, whole, BLOCK):
+        moved = 0
+        for i in range(start, start + BLOCK):  # of a length that the compiler knows, without a branch
+            low, high = lower_bound(domain, i), upper_bound(domain, i)
+            moved += 1 if end_of(low, high, p * c[i] + q * a[i]) != out[i] else 0
+        starts[count] = start
+        count += 1 if moved > 0 else 0
+    starts[count] = whole
+    return count + 1
 
 
 @kernel

@@ -10,7 +10,7 @@ from tiebreak import checks
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
 from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, next_atom
 from tiebreak.domains.l1 import shrinkage_level
-from tiebreak.domains.ranking import first_threshold, next_threshold
+from tiebreak.domains.ranking import Ranking, ranked_cut
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
 
@@ -132,39 +132,24 @@ def _(domain, c, out):
 
 @lmo.register(CappedSimplex)
 def _(domain, c, out):
-    full, left = portions(domain)
-    threshold = first_threshold(c, False, full, out) if full < c.size else math.inf
-    hand_out(domain, c, threshold, full, left, out)
+    lmo(portions(domain), c, out)
 
 
 @next_atom.register(CappedSimplex)
 def _(domain, c, a, out):
-    full, left = portions(domain)
-    threshold = next_threshold(c, False, full, out) if full < c.size else math.inf
-    hand_out(domain, c, threshold, full, left, out)
+    next_atom(portions(domain), c, a, out)
+
+
+@cut_lmo.register(CappedSimplex)
+def _(domain, c, a, b, out):
+    return ranked_cut(portions(domain), c, a, b, out)
 
 
 @kernel
 def portions(domain):
     """Return how many coordinates get the cap, and what the next one gets."""
     full = min(int(domain.total / domain.cap), domain.size)
-    return full, min(max(domain.total - full * domain.cap, 0.0), domain.cap)
-
-
-@kernel
-def hand_out(domain, c, threshold, full, left, out):
-    """Give the cap to the entries below a threshold, and to as many at it as are to get it; what is left to one more."""
-    tied = full
-    for i in range(c.size):
-        below = c[i] < threshold
-        out[i] = domain.cap if below else 0.0
-        tied -= 1 if below else 0
-    for i in range(c.size):
-        if c[i] == threshold:
-            out[i] = domain.cap if tied > 0 else left
-            tied -= 1
-            if tied < 0:
-                return
+    return Ranking(False, full, domain.cap, min(max(domain.total - full * domain.cap, 0.0), domain.cap))
 
 
 # The cut of sets with an atom for each coordinate

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at
 from tiebreak.methods.base import DONE, Budget, Cost, Method
@@ -49,18 +48,15 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts = state
+    x, _, _, upper, lower, anchor, _, _, t, _, _, _ = state
     for k in range(step.size):
         upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
         if t[0] == 0:
             anchor[0] = lower.value[0] + constants.rounding * size_of_terms(lower, x)
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], slack[k], step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, slack[k], step[k], constants.curvature, 0)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
@@ -112,7 +108,7 @@ class CGBiO(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), power(0.3, 0.5)),
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }

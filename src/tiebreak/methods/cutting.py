@@ -10,21 +10,26 @@ independent given the past, so that V_t = keep² V_{t−1} + I_t² estimates the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step, projects
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
-from tiebreak.methods.base import LOWER_NOT_FINITE, UPPER_NOT_FINITE, Method
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
-from tiebreak.schedules import constant, power
-from tiebreak.vectors import dot_and_copy, move
+from tiebreak.schedules import Schedule, constant, falling, power
+from tiebreak.theory import Theory
+from tiebreak.vectors import copy, dot_and_copy, move
 
 LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
+NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex
 LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
 ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
 
@@ -42,6 +47,8 @@ class State(NamedTuple):
     variance: np.ndarray  # V_t, one number
     iteration: np.ndarray  # t, one number
     empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
+    best: np.ndarray  # the point of least stationarity, if it is watched
+    least: np.ndarray  # ⟨∇f̂, x − s⟩ there, one number
 
 
 def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: int) -> State:
@@ -58,15 +65,23 @@ def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: 
         variance=np.zeros(1),
         iteration=np.zeros(1, dtype=np.int64),
         empty_cuts=np.zeros(1, dtype=np.int64),
+        best=x.copy(),
+        least=np.full(1, np.inf),
     )
 
 
 @kernel
+def minus(x, y):
+    """Return x − y; a kernel of its own, so that a reordered sum does not take the difference apart."""
+    return x - y
+
+
+@kernel(reorder=True)
 def model_at(estimate, origin, x):
     """Return m = ĝ + ⟨∇ĝ, x_0 − x⟩."""
     total = 0.0
     for i in range(x.size):
-        total += estimate.direction[i] * (origin[i] - x[i])
+        total += estimate.direction[i] * minus(origin[i], x[i])
     return estimate.value[0] + estimate.factor[0] * total
 
 
@@ -80,55 +95,97 @@ def size_of_terms(lower, x):
 
 
 @kernel
-def cut_and_move(domain, x, previous, target, upper, lower, anchor, slack, step, curvature):
-    """Make x_{t+1} from the estimates at x_t; return the cut's status, or which level's estimates are not finite.
+def cut_and_move(domain, state, slack, step, curvature, watch):
+    """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite.
 
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
     An empty cut gives the point of Z that violates it least, the direction that lowers g most.
     """
-    room = (anchor - lower.value[0] + slack) / lower.factor[0]
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _ = state
+    room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
     bound = room + dot_and_copy(lower.direction, x, previous)
     if not math.isfinite(bound):
-        status = LOWER_NOT_FINITE
-    elif not math.isfinite(upper.value[0]):
-        status = UPPER_NOT_FINITE
-    elif curvature > 0.0:  # a step that f deserves
+        return LOWER_NOT_FINITE
+    if not math.isfinite(upper.value[0]):
+        return UPPER_NOT_FINITE
+    if curvature > 0.0 or watch > 0:
         status, _ = cut_lmo(domain, upper.direction, lower.direction, bound, target)
-        if status == INVALID:
-            status = UPPER_NOT_FINITE
-        else:
-            gap, square = gap_towards(upper, x, target)
-            if status != EMPTY and square > 0.0:
-                step = min(max(gap / (curvature * square), LEAST_SHARE * step), step)
+        if status != INVALID:
+            if status != EMPTY:
+                gap, square = gap_towards(upper, x, target)
+                if watch > 0:
+                    remember(state, gap, watch)
+                step = deserved_step(gap, square, step, curvature)
             move(x, target, step)
     else:
         status, _ = cut_step(domain, upper.direction, lower.direction, bound, step, x, target)
-        if status == INVALID:
-            status = UPPER_NOT_FINITE
-    return status
+    if status == INVALID:
+        return UPPER_NOT_FINITE
+    if status == EMPTY:
+        empty_cuts[0] += 1
+    t[0] += 1
+    return DONE
 
 
 @kernel
+def remember(state, gap, watch):
+    """Keep x_t if it has the least stationarity of the second half: since t was last 1, 2, 4, … times ``watch``."""
+    t = state.iteration[0]
+    if t < watch:
+        return
+    since = t // watch
+    if t % watch == 0 and since & (since - 1) == 0:
+        state.least[0] = np.inf
+    if gap < state.least[0]:
+        state.least[0] = gap
+        copy(state.x, state.best)
+
+
+@kernel
+def deserved_step(gap, square, step, curvature):
+    """Return the step that lowers f most at a curvature, between a share of a step and all of it."""
+    if curvature == 0.0 or square == 0.0:
+        return step
+    return min(max(gap / (curvature * square), LEAST_SHARE * step), step)
+
+
+@kernel(reorder=True)
 def gap_towards(upper, x, target):
     """Return ⟨∇f̂, x − s⟩ and ‖x − s‖²."""
     gap = 0.0
     square = 0.0
     for i in range(x.size):
-        gap += upper.direction[i] * (x[i] - target[i])
-        square += (x[i] - target[i]) * (x[i] - target[i])
+        way = minus(x[i], target[i])
+        gap += upper.direction[i] * way
+        square += way * way
     return upper.factor[0] * gap, square
 
 
-def fitting_step(problem: Problem, method: Method, horizon: float, otherwise: power | constant) -> power | constant:
-    """Return the largest steps for a number of iterations: for f convex such that little is left of x_0 at the end."""
+def offered(state: State) -> np.ndarray:
+    """Return the point of least stationarity, if it is watched and there is one, else the last one."""
+    return state.best if np.isfinite(state.least[0]) else state.x
+
+
+def known_convexity(problem: Problem, method: Method) -> bool:
+    """Return whether f is convex; raise if it is not known."""
     if problem.upper.convex is None:
         raise ValueError(
             f"the method {method.name!r} chooses its steps by whether the upper objective is convex, and that is not known:"
             " say so where it is made (convex=True or convex=False), or give the step"
         )
-    if not problem.upper.convex:
-        return otherwise
-    return power(2.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(min(LARGEST_SHARE / horizon, 1.0))
+    return bool(problem.upper.convex)
+
+
+def fitting_step(problem: Problem, method: Method, horizon: float, exponent: float) -> Schedule:
+    """Return the largest steps for a number of iterations T.
+
+    For f convex they are such that little is left of x_0 at the end. For f not convex they begin with the order T^−ω that
+    theory wants, ω being ``exponent``, and fall to 0.
+    """
+    endless = math.isinf(horizon)
+    if known_convexity(problem, method):
+        return power(2.0, 1.0, shift=1000.0) if endless else constant(min(LARGEST_SHARE / horizon, 1.0))
+    return power(NOT_CONVEX, exponent) if endless else falling(NOT_CONVEX * horizon**-exponent, horizon)
 
 
 def curvature_of(problem: Problem) -> float:
@@ -143,3 +200,25 @@ def first_points(problem: Problem) -> Method:
     if known and projects(problem.domain):
         return FISTA(level="lower")
     return SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, batch_size=1, level="lower")
+
+
+def with_theory(method: Any, problem: Problem, budget: Budget) -> Any:
+    """Return a method with the constants of theory, if it goes by them: estimated where they are not given."""
+    if method.preset != "theory":
+        if method.theory is not None:
+            raise ValueError(f'`theory` is for preset="theory" only, and the preset is {method.preset!r}')
+        return method
+    given = method.theory or Theory()
+    horizon = method.horizon(problem, budget) if given.horizon is None else given.horizon
+    return replace(method, theory=given.for_problem(problem, horizon))
+
+
+def lazily(schedules: dict[str, Schedule], problem: Problem) -> dict[str, Callable[[], Any]]:
+    """Return schedules as the defaults of a method, and what finds its first point."""
+    found: dict[str, Callable[[], Any]] = {name: partial(schedules.get, name) for name in schedules}
+    return {**found, "initial": lambda: first_points(problem)}
+
+
+def without_slack(presets: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the presets of a method for its ablation with K_t = 0, of which no theory is known."""
+    return {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in presets.items() if name != "theory"}

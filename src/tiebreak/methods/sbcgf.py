@@ -21,10 +21,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import Sampling, spider, spider_cost, spider_sampling
-from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
@@ -32,13 +31,19 @@ from tiebreak.methods.cutting import (
     cut_and_move,
     first_points,
     fitting_step,
+    known_convexity,
+    lazily,
     model_at,
+    offered,
     size_of_terms,
     start_state,
+    with_theory,
+    without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
+from tiebreak.theory import Theory
 
 
 class Constants(NamedTuple):
@@ -48,13 +53,14 @@ class Constants(NamedTuple):
     lower: Sampling  # S and q of g
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards
+    watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
 
 
 @kernel
 def advance(problem, state, constants, step, slack, rng):
     """Take one step of Algorithm 2 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _ = state
     for k in range(step.size):
         spider(f, upper, constants.upper, t[0], rng, x, previous)
         before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
@@ -68,12 +74,9 @@ def advance(problem, state, constants, step, slack, rng):
             innovation = model_at(lower, origin, x) - before
             variance[0] = 0.0 if t[0] % constants.lower.period == 0 else variance[0] + innovation * innovation
             width += constants.margin * math.sqrt(variance[0])
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
@@ -102,7 +105,10 @@ class SBCGF(Method):
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
         ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps from the
         budget, no slack but a margin of three standard errors, and a first point by accelerated projected gradients where
-        the domain has a projection.
+        the domain has a projection; ``"theory"``: steps and slack of the paper's Theorems 4.6 and 4.7, and for f not convex
+        the answer is the point of least stationarity in the second half of the run.
+    theory : Theory, optional
+        The constants for ``preset="theory"``; those that are not given are estimated from the data.
 
     Examples
     --------
@@ -120,6 +126,7 @@ class SBCGF(Method):
     curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
+    theory: Theory | None = None
 
     name = "sbcgf"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 2"
@@ -146,13 +153,18 @@ class SBCGF(Method):
             "initial": SpiderFW(level="lower"),
         },
         "auto": {"slack": constant(0.0), "margin": 3.0},
+        "theory": {"margin": 0.0, "curvature": 0.0},
     }
 
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        return Method.for_problem(with_theory(self, problem, budget), problem, budget)
+
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        horizon = self.horizon(problem, budget)
-        root = power(0.2, 0.5) if math.isinf(horizon) else constant(0.2 / math.sqrt(horizon))
+        if self.theory is not None:
+            period = spider_sampling(problem.lower, self.lower_batch_size, self.lower_period).period
+            return lazily(self.theory.spider(known_convexity(problem, self), period), problem)
         return {
-            "step": lambda: fitting_step(problem, self, horizon, root),
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }
@@ -163,7 +175,11 @@ class SBCGF(Method):
             lower=spider_sampling(problem.lower, self.lower_batch_size, self.lower_period),
             curvature=self.curvature or 0.0,
             margin=self.margin or 0.0,
+            watch=self.theory.watch if self.theory is not None and not problem.upper.convex else 0,
         )
+
+    def answer(self, state: State) -> np.ndarray:
+        return offered(state)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         return start_state(problem, x, constants.upper.batch_size, constants.lower.batch_size)
@@ -186,4 +202,4 @@ class SBCGFM(SBCGF):
     name = "sbcgf-m"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
     rates = "none known"
-    presets: ClassVar = {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in SBCGF.presets.items()}
+    presets: ClassVar = without_slack(SBCGF.presets)

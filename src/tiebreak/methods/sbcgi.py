@@ -7,22 +7,22 @@ optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
     s_t  = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
     x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
 
-In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, α_t = β_t = ρ_t is ``momentum(t)``, g(x_0) is ``anchor``.
+In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is
+``upper_momentum(t)``, which is the same if it is not given, g(x_0) is ``anchor``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY
 from tiebreak.engine import kernel
 from tiebreak.estimators import gradient_at, storm, storm_cost
-from tiebreak.methods.base import DONE, Budget, Cost, Method
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
@@ -30,14 +30,20 @@ from tiebreak.methods.cutting import (
     cut_and_move,
     first_points,
     fitting_step,
+    known_convexity,
+    lazily,
     model_at,
+    offered,
     size_of_terms,
     start_state,
+    with_theory,
+    without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.methods.projecting import Full, full
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
+from tiebreak.theory import Theory
 
 
 class Constants(NamedTuple):
@@ -46,13 +52,14 @@ class Constants(NamedTuple):
     full: Full  # all samples, for a first estimate
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards; if any, the first estimate is exact
+    watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
 
 
 @kernel
-def advance(problem, state, constants, step, slack, momentum, rng):
+def advance(problem, state, constants, step, slack, momentum, upper_momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, target, upper, lower, anchor, origin, variance, t, empty_cuts = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _ = state
     for k in range(step.size):
         width = slack[k]
         if t[0] == 0 and constants.margin > 0.0:
@@ -62,18 +69,15 @@ def advance(problem, state, constants, step, slack, momentum, rng):
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
             before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
-            storm(f, upper, rng, x, previous, keep)
+            storm(f, upper, rng, x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
             storm(g, lower, rng, x, previous, keep)
             if constants.margin > 0.0:
                 innovation = model_at(lower, origin, x) - keep * before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
                 width += constants.margin * math.sqrt(variance[0])
-        status = cut_and_move(domain, x, previous, target, upper, lower, anchor[0], width, step[k], constants.curvature)
-        if status < 0:
-            return status
-        if status == EMPTY:
-            empty_cuts[0] += 1
-        t[0] += 1
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
@@ -89,6 +93,8 @@ class SBCGI(Method):
         K_t, by which the cut is moved outwards to allow for noise, in units of g.
     momentum : number or function of t, optional
         The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.
+    upper_momentum : number or function of t, optional
+        The same for the estimate of ∇f, if it is to be another.
     batch_size : int, optional
         Samples drawn at each level in an iteration.
     margin : float, optional
@@ -103,7 +109,10 @@ class SBCGI(Method):
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
         ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps and momentum
         from the budget, no slack but a margin of three standard errors, and a first point by accelerated projected
-        gradients where the domain has a projection.
+        gradients where the domain has a projection; ``"theory"``: steps, momentum and slack of the paper's Theorems 4.4 and
+        4.5, and for f not convex the answer is the point of least stationarity in the second half of the run.
+    theory : Theory, optional
+        The constants for ``preset="theory"``; those that are not given are estimated from the data.
 
     Examples
     --------
@@ -114,11 +123,13 @@ class SBCGI(Method):
     step: ScheduleLike | None = None
     slack: ScheduleLike | None = None
     momentum: ScheduleLike | None = None
+    upper_momentum: ScheduleLike | None = None
     batch_size: int | None = None
     margin: float | None = None
     curvature: float | None = None
     initial: Method | None = None
     preset: str = "paper"
+    theory: Theory | None = None
 
     name = "sbcgi"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1"
@@ -128,7 +139,7 @@ class SBCGI(Method):
     loop = advance
     counts = ("batch_size",)
     reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}}
-    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
+    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0, "upper_momentum": 1.0}
     presets: ClassVar = {
         "paper": {
             "step": power(0.01, 1.0, shift=2.0),
@@ -149,22 +160,35 @@ class SBCGI(Method):
             "initial": SpiderFW(level="lower"),
         },
         "auto": {"slack": constant(0.0), "batch_size": 4, "margin": 3.0},
+        "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0},
     }
 
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        return Method.for_problem(with_theory(self, problem, budget), problem, budget)
+
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        if self.theory is not None:
+            return lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)
         horizon = self.horizon(problem, budget)
-        endless = math.isinf(horizon)
+        slow = power(1.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(1.0 / horizon)
         return {
-            "step": lambda: fitting_step(
-                problem, self, horizon, power(0.1, 2 / 3) if endless else constant(0.1 / horizon ** (2 / 3))
-            ),
-            "momentum": lambda: power(1.0, 1.0, shift=1000.0) if endless else constant(1.0 / horizon),
+            "step": lambda: fitting_step(problem, self, horizon, exponent=2 / 3),
+            "momentum": lambda: slow,
+            # f not convex moves far from where its estimate was exact; g, held by the cut, does not
+            "upper_momentum": lambda: self.momentum or (slow if problem.upper.convex else power(1.0, 2 / 3)),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }
 
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        return Method.schedule_values(replace(self, upper_momentum=self.upper_momentum or self.momentum), t)
+
     def constants(self, problem: Problem) -> Constants:
-        return Constants(full(problem), self.curvature or 0.0, self.margin or 0.0)
+        watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
+        return Constants(full(problem), self.curvature or 0.0, self.margin or 0.0, watch)
+
+    def answer(self, state: State) -> np.ndarray:
+        return offered(state)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         assert self.batch_size is not None
@@ -199,4 +223,4 @@ class SBCGIM(SBCGI):
     name = "sbcgi-m"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Appendix"
     rates = "none known"
-    presets: ClassVar = {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in SBCGI.presets.items()}
+    presets: ClassVar = without_slack(SBCGI.presets)

@@ -281,12 +281,35 @@ def decode(batch, n, total, out):
     return count
 
 
+class OfSome(Objective):
+    """The common part of objectives that are another one, of some of the variables."""
+
+    __slots__ = ()
+    objective: Any
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        return self.objective.n_samples
+
+    @property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        return self.objective.lipschitz
+
+    @property
+    def convex(self) -> bool | None:  # type: ignore[override]
+        return self.objective.convex
+
+    @property
+    def floor(self) -> float:  # type: ignore[override]
+        return self.objective.floor
+
+
 class _Part(NamedTuple):
     objective: Any
     name: str
 
 
-class Part(Objective, _Part):
+class Part(OfSome, _Part):
     """An objective of one named part of the variables; a :class:`Problem` over a :class:`Product` finds its place.
 
     The first parts of a product need no name: an objective as large as they are acts on them.
@@ -317,22 +340,6 @@ class Part(Objective, _Part):
             raise ValueError(f"`objective` must not name a part itself, got {checks.shown(objective)}; use one Part a term")
         return super().__new__(cls, objective, name)
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        return self.objective.n_samples
-
-    @property
-    def lipschitz(self) -> float:  # type: ignore[override]
-        return self.objective.lipschitz
-
-    @property
-    def convex(self) -> bool | None:  # type: ignore[override]
-        return self.objective.convex
-
-    @property
-    def floor(self) -> float:  # type: ignore[override]
-        return self.objective.floor
-
     def check_dimension(self, dimension: int, name: str) -> None:
         raise ValueError(
             f"`{name}` has {dimension} variables, and which of them are the part {self.name!r} is known only in a "
@@ -347,7 +354,7 @@ class _Placed(NamedTuple):
     size: int  # of the whole vector
 
 
-class Placed(Objective, _Placed):
+class Placed(OfSome, _Placed):
     """An objective of the variables from ``start`` to ``stop`` of a longer vector; problems make it of parts."""
 
     __slots__ = ()
@@ -355,22 +362,6 @@ class Placed(Objective, _Placed):
     @property
     def dimension(self) -> int:  # type: ignore[override]
         return self.size
-
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        return self.objective.n_samples
-
-    @property
-    def lipschitz(self) -> float:  # type: ignore[override]
-        return self.objective.lipschitz
-
-    @property
-    def convex(self) -> bool | None:  # type: ignore[override]
-        return self.objective.convex
-
-    @property
-    def floor(self) -> float:  # type: ignore[override]
-        return self.objective.floor
 
     def check_dimension(self, dimension: int, name: str) -> None:
         self.objective.check_dimension(self.stop - self.start, name)
