@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import tiebreak
 from tiebreak.learn import ContinualDictionaryLearning
@@ -30,7 +31,7 @@ def second(atoms, first):
 
 def test_a_task_is_learned_and_the_one_before_is_kept(atoms, first, second):
     assert first.score(atoms.old.T) > 0.9
-    assert 1.0 - second.score(atoms.new.T) < 0.25 * (1.0 - first.score(atoms.new.T))
+    assert 1.0 - second.score(atoms.new.T) < 0.4 * (1.0 - first.score(atoms.new.T))
     assert second.errors_[1] == pytest.approx(first.errors_[0], rel=1e-3)  # with the codes that are held
     assert second.score(atoms.old.T) > first.score(atoms.old.T) - 0.02  # with codes of all atoms
     assert second.certificate_.lower_bound_gap < 1e-3 * first.errors_[0]
@@ -52,7 +53,7 @@ def test_a_third_task_and_a_new_beginning(atoms, second):
     kept = second.memory_.error(second.components_)
     third = second.partial_fit(-atoms.new.T[:20])
     assert third.components_.shape == (20, 10)
-    assert third.errors_[1] <= kept * (1.0 + 1e-3)  # the atoms are refitted to all points seen
+    assert third.errors_[1] <= kept * (1.0 + 1e-2)  # the atoms are refitted to all points seen
     assert third.memory_.n == 130
     assert third.fit(atoms.old.T).n_tasks_ == 1
     assert third.components_.shape == (8, 10)
@@ -71,6 +72,14 @@ def test_mixtures_of_points_have_the_error_of_all_points():
         assert memory.objective(5).value(atoms.ravel()) + memory.rest / 50 == pytest.approx(total / 100)
 
 
+def test_a_tolerance_is_for_later_tasks_and_warns_if_it_is_not_reached(atoms):
+    learner = ContinualDictionaryLearning(2, n_new_components=1, tol=1e-9, max_iter=5, random_state=0).partial_fit(
+        atoms.old.T
+    )
+    with pytest.warns(ConvergenceWarning, match="`tol` after 5 passes"):
+        learner.partial_fit(atoms.new.T)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -87,8 +96,9 @@ def test_an_error_of_the_first_task_names_the_argument(options, message, atoms):
 @pytest.mark.parametrize(("name", "value"), [("n_new_components", -1), ("code_radius", 0.0)])
 def test_an_error_of_a_later_task_names_the_argument_and_loses_nothing(name, value, atoms, first):
     learner = pickle.loads(pickle.dumps(first)).set_params(**{name: value})
-    before = learner.components_
+    before, result = learner.components_, learner.result_
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         learner.partial_fit(atoms.new.T)
     assert learner.components_ is before
+    assert learner.result_ is result
     assert learner.n_tasks_ == 1

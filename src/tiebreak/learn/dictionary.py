@@ -20,10 +20,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tiebreak import checks
 from tiebreak.domains import Columns, L1Ball, L2Ball, Product
-from tiebreak.learn.fitting import run
+from tiebreak.learn.fitting import run, seed_of
 from tiebreak.methods import FISTA
 from tiebreak.objectives import Dictionary, JointDictionary, SquaredNorm
 from tiebreak.problem import Problem
+from tiebreak.result import Result
 
 ROUNDS = 100  # of scikit-learn's learner, on the first task
 CODERS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
@@ -59,6 +60,16 @@ class Memory(NamedTuple):
         """Return the mean of ½ ‖a_i − D x_i‖² over all points seen."""
         residual = self.points - self.codes @ atoms[: self.codes.shape[1]]
         return (0.5 * float(np.sum(residual**2)) + self.rest) / self.n
+
+
+class Learned(NamedTuple):
+    """What a task has taught."""
+
+    result: Result
+    passes: int
+    errors: tuple[float, float]  # of the new points and of all earlier ones
+    atoms: np.ndarray
+    memory: Memory  # with the new points
 
 
 class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -206,11 +217,14 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
             names = ", ".join(f'"{each}"' for each in CODERS)
             raise ValueError(f"`transform_algorithm` must be one of {names}, got {checks.shown(self.transform_algorithm)}")
         rng = check_random_state(self.random_state)
-        (self._first_task if first else self._next_task)(points, rng)
+        learned = self._first_task(points, rng) if first else self._next_task(points, rng)
+        self.result_, self.n_iter_, self.errors_, atoms, memory = learned  # nothing has changed if an error was raised
         self.certificate_, self.history_ = self.result_.certificate, self.result_.history
+        self.components_, self.memory_ = _normalised(atoms, memory, rng)
+        self.n_tasks_: int = 1 if first else self.n_tasks_ + 1
         return self
 
-    def _first_task(self, points: np.ndarray, rng: np.random.RandomState) -> None:
+    def _first_task(self, points: np.ndarray, rng: np.random.RandomState) -> Learned:
         m = points.shape[1]
         p = m if self.n_components is None else checks.whole(self.n_components, "n_components")
         alpha = checks.real(self.alpha, "alpha", above=0.0)
@@ -218,40 +232,34 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of codes on the way; the last atoms are refitted below
             codes, atoms, _ = dict_learning(points, p, alpha=alpha, max_iter=rounds, random_state=rng, method="cd")
-        nothing = Memory(np.zeros((0, m)), np.zeros((0, p)), 0.0, 0)
-        memory = nothing.add(points, codes)
-        atoms = self._refitted(memory, atoms, rng)
-        self.n_tasks_ = 1
-        self.components_, self.memory_ = _normalised(atoms, memory, rng)
-        self.errors_ = (self.memory_.error(self.components_), math.nan)
+        memory = Memory(np.zeros((0, m)), np.zeros((0, p)), 0.0, 0).add(points, codes)
+        result, passes = self._refit(memory, atoms, rng)
+        atoms = result.x.reshape(p, m)
+        return Learned(result, passes, (memory.error(atoms), math.nan), atoms, memory)
 
-    def _next_task(self, points: np.ndarray, rng: np.random.RandomState) -> None:
-        known = self._refitted(self.memory_, self.components_, rng)
+    def _next_task(self, points: np.ndarray, rng: np.random.RandomState) -> Learned:
         new = checks.whole(self.n_new_components, "n_new_components", least=0)
+        radius = None if self.code_radius is None else checks.real(self.code_radius, "code_radius", above=0.0)
+        known = self._refit(self.memory_, self.components_, rng)[0].x.reshape(self.components_.shape)
         atoms = np.vstack([known, _first_atoms(points, points - self._coded(points, known) @ known, new, rng)])
         codes = self._coded(points, atoms)
-        largest = float(np.abs(codes).sum(axis=1).max())
-        radius = (largest or 1.0) if self.code_radius is None else checks.real(self.code_radius, "code_radius", above=0.0)
-        shrink = np.minimum(1.0, radius / np.maximum(np.abs(codes).sum(axis=1), np.finfo(float).tiny))
+        sizes = np.abs(codes).sum(axis=1)
+        radius = radius or float(sizes.max()) or 1.0
+        codes *= np.minimum(1.0, radius / np.maximum(sizes, np.finfo(float).tiny))[:, None]
 
         (p, m), n = atoms.shape, points.shape[0]
         domain = Product(D=Columns(L2Ball(1.0), (m, p)), X=Columns(L1Ball(radius), (p, n)))
         problem = Problem(JointDictionary(points.T), self.memory_.objective(p), domain)
-        x0 = np.concatenate([atoms.ravel(), (shrink[:, None] * codes).ravel()])
-        self.result_, self.n_iter_ = run(self, problem, int(rng.randint(np.iinfo(np.int32).max)), x0=x0)
-        atoms, codes = (np.ascontiguousarray(self.result_.parts[name].T) for name in "DX")
-        self.errors_ = (self.result_.upper, self.memory_.error(atoms))
-        self.n_tasks_ += 1
-        self.components_, self.memory_ = _normalised(atoms, self.memory_.add(points, codes), rng)
+        result, passes = run(self, problem, seed_of(rng), x0=np.concatenate([atoms.ravel(), codes.ravel()]))
+        atoms, codes = (np.ascontiguousarray(result.parts[name].T) for name in "DX")
+        return Learned(result, passes, (result.upper, self.memory_.error(atoms)), atoms, self.memory_.add(points, codes))
 
-    def _refitted(self, memory: Memory, atoms: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """Return the best atoms for the codes that are held: a minimiser of the lower level."""
+    def _refit(self, memory: Memory, atoms: np.ndarray, rng: np.random.RandomState) -> tuple[Result, int]:
+        """Find the best atoms for the codes that are held: a minimiser of the lower level."""
         p, m = atoms.shape
         lengths = np.maximum(np.linalg.norm(atoms, axis=1), 1.0)
         problem = Problem(SquaredNorm(), memory.objective(p), Columns(L2Ball(1.0), (m, p)))
-        x0 = (atoms / lengths[:, None]).ravel()
-        self.result_, self.n_iter_ = run(self, problem, int(rng.randint(np.iinfo(np.int32).max)), x0, FISTA(level="lower"))
-        return self.result_.x.reshape(p, m)
+        return run(self, problem, seed_of(rng), (atoms / lengths[:, None]).ravel(), FISTA(level="lower"))
 
     def _coded(self, points: np.ndarray, atoms: np.ndarray) -> np.ndarray:
         """Return codes by scikit-learn's coder, with atoms of norm 1, which it expects."""

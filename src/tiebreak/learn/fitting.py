@@ -274,10 +274,11 @@ def chosen(method: Any, problem: Problem, passes: int) -> Any:
 def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any = None) -> tuple[Result, int]:
     """Solve a problem with an estimator's ``method, max_iter, tol, verbose``; return the result and the passes made.
 
-    The result does not hold the problem, which would carry the training data into every pickle.
+    A ``method`` that is given is for one level, and makes all passes: it would prove nothing about the other level. The
+    result does not hold the problem, which would carry the training data into every pickle.
     """
     samples = problem.upper.n_samples + problem.lower.n_samples
-    tol, passes = tolerance(estimator.tol), checks.whole(estimator.max_iter, "max_iter")
+    tol, passes = tolerance(estimator.tol) if method is None else None, checks.whole(estimator.max_iter, "max_iter")
     result = minimize(
         problem,
         chosen(estimator.method, problem, passes) if method is None else method,
