@@ -4,10 +4,11 @@ TORCH ?= torch==2.13.0 # the version that tests are run with; its build for proc
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
+	$(BIN)/tiebreak reproduce regression --quick
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto
@@ -22,7 +23,13 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
+	$(BIN)/python benchmarks/auto.py
 	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/reproduce.py
+	$(BIN)/python benchmarks/diabetes.py
+
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
 
 clean:
 	rm -rf $(VENV)
@@ -36,4 +43,9 @@ $(VENV)/installed-test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+$(VENV)/installed-docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@

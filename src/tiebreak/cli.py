@@ -31,6 +31,54 @@ def demo(
 
 
 @app.command()
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help="Studies, or all of them: all.", metavar="NAME...")],
+    seeds: Annotated[int | None, typer.Option(help="Seeds of each run: 10, or 2 with --quick.", min=1)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small budgets: see that everything works.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: as many as there are cores.")] = -1,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Data to use, such as montevideo:bus.json; may be repeated.", metavar="KIND[:PATH]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write to. What is finished there is not run again.")] = Path(
+        "reproduction"
+    ),
+) -> None:
+    """Run the papers' experiments again; write figures, a summary and a report that says which claims hold."""
+    from tiebreak.experiments.catalogue import STUDIES
+    from tiebreak.experiments.reproduce import reproduce as run
+    from tiebreak.experiments.sources import chosen
+    from tiebreak.experiments.store import StoreError
+    from tiebreak.experiments.study import Plan
+
+    unknown = [name for name in names if name not in (*STUDIES, "all")]
+    if unknown:
+        raise typer.BadParameter(
+            f"there is no study {unknown[0]!r}; there are {', '.join(STUDIES)}, and all", param_hint="NAME"
+        )
+    if jobs == 0 or jobs < -1:
+        raise typer.BadParameter(f"must be a number of processes, or -1 for all cores, got {jobs}", param_hint="--jobs")
+    studies = [study for name, study in STUDIES.items() if name in names or "all" in names]
+    try:
+        sources = tuple(chosen(text, (kind for study in studies for kind in study.sources)) for text in data or ())
+        out.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
+        hint = "--out" if isinstance(error, OSError) and error.filename == str(out) else "--data"
+        raise typer.BadParameter(str(error), param_hint=hint) from None
+    plan = Plan(seeds or (2 if quick else 10), quick, sources)
+    try:
+        report = run(studies, plan, out, jobs, typer.echo)
+    except StoreError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted. Finished runs are kept in {out / 'runs'}: the same command goes on from there.", err=True)
+        raise typer.Exit(130) from None
+    if report.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def methods() -> None:
     """List the methods: what each is for, what it needs, its rates at the upper and the lower level, where it is from."""
     from tiebreak.methods import METHODS

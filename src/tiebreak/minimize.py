@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,8 +46,8 @@ RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 RECORD_LEAST, RECORD_MOST, FINAL_LEAST = 256, 100_000, 2048  # samples of a stream for a record, and for the last one
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
 BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
 TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with `tol`: bounds how many times too large, and queries since the last time
+STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -243,11 +243,11 @@ class _Run:
         self.looks: list[Look] = []  # the last records with their gradients, the newest first
         self.streaming = problem.upper.endless or problem.lower.endless
         self.floors = NOTHING if self.streaming else floors  # what is proven so far
+        self.tightened_at = 0  # the queries when all of these were last used together
         self.delta = 0.05
         self.fresh_rng = np.random.default_rng([seed, FRESH + 1])  # of the samples for records of a stream
         self.fresh: tuple[Fresh, int] | None = None  # the samples of the last record of a stream, and their number
         self.claims = 0  # how often a stream's tolerance seemed to be reached, and bounds were made to prove it
-        self.tightened_at = 0  # the queries when all of these were last used together
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
@@ -540,7 +540,12 @@ class _Run:
             history=History(self.records),
             problem=self.problem,
             method=self.method,
-            settings={"compiled": self.problem.compiled, "phases": self.phases, "seed": self.seed},
+            settings={
+                "compiled": self.problem.compiled,
+                "phases": self.phases,
+                "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
+                "seed": self.seed,
+            },
             error=None if status is Status.ENDED else error,
         )
 

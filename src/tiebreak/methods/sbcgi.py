@@ -7,9 +7,9 @@ optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
     s_t  = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
     x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
 
-In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is
-``upper_momentum(t)``, which is the same if it is not given, g(x_0) is ``anchor``. Of a stream g(x_0) is the mean over a
-large batch, and its error becomes part of K_t.
+In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is ``upper_momentum(t)``, which
+is the same if it is not given, g(x_0) is ``anchor``. Of a stream g(x_0) is the mean over a large batch, and its error
+becomes part of K_t.
 """
 
 from __future__ import annotations

@@ -1,0 +1,11 @@
+"""The studies, by the names of the command."""
+
+from __future__ import annotations
+
+from tiebreak.experiments.ablation import Ablation
+from tiebreak.experiments.dictionary import ContinualDictionary
+from tiebreak.experiments.regression import Regression
+from tiebreak.experiments.rivals import Rivals
+from tiebreak.experiments.study import Study
+
+STUDIES: dict[str, Study] = {study.name: study for study in (Regression(), ContinualDictionary(), Ablation(), Rivals())}

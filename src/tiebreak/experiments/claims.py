@@ -1,0 +1,123 @@
+"""Claims of a paper, and how seeds decide on them.
+
+A claim that compares two methods is judged by a sign test: each seed gives one paired comparison. It *holds* if so many
+seeds agree that chance (a fair coin) would give as many in at most one of twenty cases, *does not hold* if as many disagree,
+and is *not decidable* in between: with fewer than five seeds always.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+LEVEL = 0.05
+
+
+class Verdict(Enum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "not decidable"
+
+
+class Claim(NamedTuple):
+    """A sentence that can be wrong."""
+
+    text: str
+    where: str  # in the paper
+    verdict: Verdict
+    numbers: str  # behind the verdict
+
+
+class Judgement(NamedTuple):
+    """A verdict and the numbers behind it."""
+
+    verdict: Verdict
+    numbers: str
+
+
+def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float = 1.0) -> Judgement:
+    """Judge whether values by seed are smaller than others of the same seeds, or than a part of them.
+
+    The numbers are medians, and on how many seeds the comparison is true.
+
+    Parameters
+    ----------
+    first, second : dict
+        Values by seed.
+    factor : float
+        first < factor · second is asked.
+
+    Examples
+    --------
+    >>> fewer({s: 1.0 + s for s in range(10)}, {s: 2.0 * s + 3.0 for s in range(10)})
+    Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 < 12 on 10/10 seeds')
+    """
+    seeds = sorted(set(first) & set(second))
+    if not seeds:
+        return Judgement(Verdict.OPEN, "no runs to compare")
+    a, b = (np.array([float(values[seed]) for seed in seeds]) for values in (first, second))
+    wins, n = int((a < factor * b).sum()), len(seeds)
+    other = f"{np.median(b):.3g}" if factor == 1.0 else f"{factor:g} × {np.median(b):.3g}"
+    return Judgement(sign_test(wins, n), f"{np.median(a):.3g} < {other} on {wins}/{n} seeds")
+
+
+def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
+    """Judge whether values by seed lie between two others, by a sign test too.
+
+    Examples
+    --------
+    >>> within({s: 0.9 for s in range(5)}, 0.8, 1.0).verdict
+    <Verdict.HOLDS: 'holds'>
+    """
+    if not values:
+        return Judgement(Verdict.OPEN, "no runs")
+    found = np.array(list(values.values()), dtype=float)
+    inside, n = int(((found >= low) & (found <= high)).sum()), found.size
+    return Judgement(
+        sign_test(inside, n),
+        f"{np.median(found):.3g} (from {found.min():.3g} to {found.max():.3g}), within [{low:.3g}, {high:.3g}] on "
+        f"{inside}/{n} seeds",
+    )
+
+
+def together(**judgements: Judgement) -> Judgement:
+    """Judge a claim that is several at once: it holds if all do, and does not if one does not.
+
+    Examples
+    --------
+    >>> good = Judgement(Verdict.HOLDS, "1 < 2")
+    >>> together(first=good, second=Judgement(Verdict.OPEN, "no runs"))
+    Judgement(verdict=<Verdict.OPEN: 'not decidable'>, numbers='first: 1 < 2; second: no runs')
+    """
+    verdicts = {judgement.verdict for judgement in judgements.values()}
+    verdict = next((one for one in (Verdict.FAILS, Verdict.OPEN) if one in verdicts), Verdict.HOLDS)
+    return Judgement(verdict, "; ".join(f"{name.replace('_', ' ')}: {each.numbers}" for name, each in judgements.items()))
+
+
+def least(values: Mapping[str, Mapping[int, float]], label: str, *others: str) -> Judgement:
+    """Judge whether one of several has smaller values than each of some others."""
+    return together(**{other: fewer(values[label], values[other]) for other in others})
+
+
+def most(values: Mapping[str, Mapping[int, float]], label: str) -> Judgement:
+    """Judge whether one of several has larger values than all others."""
+    return together(**{other: fewer(values[other], values[label]) for other in values if other != label})
+
+
+def sign_test(wins: int, n: int) -> Verdict:
+    """Decide by how many of n comparisons agree.
+
+    Examples
+    --------
+    >>> [sign_test(wins, 10).value for wins in (9, 8, 1)]
+    ['holds', 'not decidable', 'does not hold']
+    """
+    tail = sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n  # P(at least as many)
+    other = sum(math.comb(n, k) for k in range(wins + 1)) / 2**n  # P(at most as many)
+    return Verdict.HOLDS if tail <= LEVEL else Verdict.FAILS if other <= LEVEL else Verdict.OPEN

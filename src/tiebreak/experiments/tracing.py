@@ -1,0 +1,80 @@
+"""Runs of methods as outcomes: the history of a run, with measures of one's own at each record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import tiebreak
+from tiebreak.experiments.study import Outcome
+
+COLUMNS = ("queries", "seconds", "phase", "lower", "upper", "lower_bound_gap", "upper_bound_gap", "empty_cuts")
+
+
+def trace(
+    problem: tiebreak.Problem,
+    method: str | tiebreak.Method,
+    *,
+    measures: Mapping[str, Callable[[np.ndarray], float]] | None = None,
+    **arguments: Any,
+) -> Outcome:
+    """Run a method and return its history as arrays, and its end as a record.
+
+    Parameters
+    ----------
+    problem, method
+        As ``minimize`` takes them.
+    measures : dict of functions, optional
+        What else to measure at each record: functions of the point. The clock is stopped meanwhile.
+    **arguments
+        All others of ``minimize``.
+
+    Examples
+    --------
+    >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
+    >>> outcome = trace(problem, "sbcgf", measures={"first": lambda x: float(x[0])}, max_queries=5000)
+    >>> outcome.arrays["queries"].shape == outcome.arrays["first"].shape
+    True
+    """
+    measures = measures or {}
+    seen: list[list[float]] = []
+
+    def watch(snapshot: tiebreak.Snapshot) -> None:
+        seen.append([measure(snapshot.x) for measure in measures.values()])
+
+    result = tiebreak.minimize(problem, method, callback=watch, progress=False, **arguments)
+    if result.status is tiebreak.Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    history = result.history
+    last = [measure(result.x) for measure in measures.values()]
+    columns = {name: np.asarray(getattr(history, name)) for name in COLUMNS}
+    # The last record is made without a callback, unless it fell on the end.
+    table = np.array([*seen, *[last] * (len(history) - len(seen))], dtype=float).reshape(len(history), len(measures))
+    arrays = {**columns, **dict(zip(measures, table.T, strict=True))}
+    floors = result.certificate.floors
+    record = {
+        "method": result.method.name,
+        "parameters": str(result.method),
+        "status": result.status.name,
+        "message": result.message,
+        "iterations": result.iterations,
+        "queries": result.queries.total,
+        "seconds": result.seconds,
+        "lower": result.lower,
+        "upper": result.upper,
+        "lower_bound_gap": result.lower_bound_gap,
+        "upper_bound_gap": result.upper_bound_gap,
+        "stationarity": result.stationarity,
+        "empty_cuts": result.empty_cuts,
+        "lower_floor": floors.lower,
+        "upper_floor": floors.upper,
+        "best_lower": floors.best_lower,
+        **{name: float(value) for name, value in zip(measures, last, strict=True)},
+    }
+    return Outcome(arrays, {name: _plain(value) for name, value in record.items()})
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
