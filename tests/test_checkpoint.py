@@ -62,7 +62,7 @@ def test_ctrl_c_saves_a_compiled_run(problem, tmp_path):
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
 
     def begin(snapshot):
-        if snapshot.phase == 1 and not timer.is_alive():
+        if snapshot.phase == 1 and timer.ident is None:
             timer.start()
 
     stopped = minimize(problem, QUICK, max_queries=10**10, checkpoint=path, callback=begin)
