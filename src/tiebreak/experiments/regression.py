@@ -142,6 +142,7 @@ class Regression(Study):
             {
                 "data": f"{_source(plan)}; columns divided by their maximum; rows and target chosen by the seed",
                 "budget": f"{QUICK_QUERIES if plan.quick else QUERIES:,} samples, first point included",
+                "start": "0; SBCGI and SBCGF first search a point that nearly minimises g, with a tenth of the budget",
                 "set": f"ℓ1 ball of radius {RADIUS:g}",
                 **parameters(traces),
             },
