@@ -75,6 +75,25 @@ class capped:
 
 
 @dataclass(frozen=True)
+class falling:
+    """From a first value along a straight line to 0 at iteration T.
+
+    Steps that fall so let the last point settle, which with constant ones keeps an error of their size.
+
+    Examples
+    --------
+    >>> falling(0.1, 4.0)(np.array([0, 1, 4, 9]))
+    array([0.1  , 0.075, 0.   , 0.   ])
+    """
+
+    first: float
+    horizon: float
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.first * np.maximum(1.0 - np.asarray(t, dtype=np.float64) / self.horizon, 0.0)
+
+
+@dataclass(frozen=True)
 class stages:
     """A value that stays the same for a stage and is then multiplied by ``growth``, as is the length of the stages.
 
@@ -91,6 +110,24 @@ class stages:
     def __call__(self, t: np.ndarray) -> np.ndarray:
         ends = self.length * np.cumsum(self.growth ** np.arange(64))  # beyond any run
         return self.first * self.growth ** np.searchsorted(ends, np.asarray(t), side="right").astype(np.float64)
+
+
+@dataclass(frozen=True)
+class geometric:
+    """A value that changes from ``first`` to ``last`` by the same factor in each of ``length`` iterations, and then stays.
+
+    Examples
+    --------
+    >>> geometric(1.0, 0.01, 2)(np.arange(4))
+    array([1.  , 0.1 , 0.01, 0.01])
+    """
+
+    first: float
+    last: float
+    length: int
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.first * (self.last / self.first) ** np.minimum(np.asarray(t) / self.length, 1.0)
 
 
 @dataclass(frozen=True)

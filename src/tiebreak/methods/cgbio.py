@@ -48,7 +48,7 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
-    x, _, _, upper, lower, anchor, _, _, t, _, _, _ = state
+    x, _, _, upper, lower, anchor, _, _, t, _, _, _, _ = state
     for k in range(step.size):
         upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
@@ -108,7 +108,7 @@ class CGBiO(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), power(0.3, 0.5)),
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }

@@ -22,13 +22,14 @@ from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method
 from tiebreak.methods.fista import FISTA
-from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.fw import SpiderFW, StormFW
 from tiebreak.problem import Problem
-from tiebreak.schedules import Schedule, constant, power
+from tiebreak.schedules import Schedule, constant, falling, power
 from tiebreak.theory import Theory
 from tiebreak.vectors import copy, dot_and_copy, move
 
 LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
+NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex
 LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
 ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
 
@@ -48,6 +49,7 @@ class State(NamedTuple):
     empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
     best: np.ndarray  # the point of least stationarity, if it is watched
     least: np.ndarray  # ⟨∇f̂, x − s⟩ there, one number
+    unused: np.ndarray  # samples that were set aside for g(x_0) and not needed, one number
 
 
 def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: int) -> State:
@@ -66,6 +68,7 @@ def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: 
         empty_cuts=np.zeros(1, dtype=np.int64),
         best=x.copy(),
         least=np.full(1, np.inf),
+        unused=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -100,7 +103,7 @@ def cut_and_move(domain, state, slack, step, curvature, watch):
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
     An empty cut gives the point of Z that violates it least, the direction that lowers g most.
     """
-    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _ = state
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _, _ = state
     room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
     bound = room + dot_and_copy(lower.direction, x, previous)
     if not math.isfinite(bound):
@@ -175,11 +178,16 @@ def known_convexity(problem: Problem, method: Method) -> bool:
     return bool(problem.upper.convex)
 
 
-def fitting_step(problem: Problem, method: Method, horizon: float, otherwise: power | constant) -> power | constant:
-    """Return the largest steps for a number of iterations: for f convex such that little is left of x_0 at the end."""
-    if not known_convexity(problem, method):
-        return otherwise
-    return power(2.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(min(LARGEST_SHARE / horizon, 1.0))
+def fitting_step(problem: Problem, method: Method, horizon: float, exponent: float) -> Schedule:
+    """Return the largest steps for a number of iterations T.
+
+    For f convex they are such that little is left of x_0 at the end. For f not convex they begin with the order T^−ω that
+    theory wants, ω being ``exponent``, and fall to 0.
+    """
+    endless = math.isinf(horizon)
+    if known_convexity(problem, method):
+        return power(2.0, 1.0, shift=1000.0) if endless else constant(min(LARGEST_SHARE / horizon, 1.0))
+    return power(NOT_CONVEX, exponent) if endless else falling(NOT_CONVEX * horizon**-exponent, horizon)
 
 
 def curvature_of(problem: Problem) -> float:
@@ -190,6 +198,8 @@ def curvature_of(problem: Problem) -> float:
 
 def first_points(problem: Problem) -> Method:
     """Return a method that finds a point at which g is nearly least: accelerated if it can project, else Frank-Wolfe."""
+    if problem.lower.endless:
+        return StormFW(step=power(2.0, 1.0, shift=2.0), momentum=power(1.0, 2 / 3), batch_size=8, level="lower")
     known = math.isfinite(problem.lower.lipschitz) and problem.lower.lipschitz > 0.0
     if known and projects(problem.domain):
         return FISTA(level="lower")
