@@ -100,7 +100,7 @@ def accuracy_table(runs: Runs, optima: Mapping[int, references.Optimum]) -> Tabl
             best.lower_accuracy,
             best.lower_from,
             f"{best.upper:.6g}",
-            solved[seed].record["solver_gap"],
+            "unknown" if solved[seed].record["solver_gap"] is None else solved[seed].record["solver_gap"],
             f"{best.upper_floor:.6g}",
             best.upper_from,
             solved[seed].record["solver"],
