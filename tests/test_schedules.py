@@ -45,10 +45,11 @@ def test_values_that_make_no_sense_are_named(schedule, largest, message):
 
 def test_the_constants_of_the_paper():
     """γ_{t+1} = 0.01/(t + 2), K_t = 10⁻⁴/√(t + 1), weights 1/(t + 1); γ = 10⁻⁵; first point with 0.1/(t + 2)."""
-    step, slack, momentum = SBCGI(preset="paper").schedule_values(T)
+    step, slack, momentum, upper_momentum = SBCGI(preset="paper").schedule_values(T)
     np.testing.assert_allclose(step, 0.01 / (T + 2))
     np.testing.assert_allclose(slack, 1e-4 / np.sqrt(T + 1))
     np.testing.assert_allclose(momentum, 1 / (T + 1))
+    np.testing.assert_array_equal(upper_momentum, momentum)
     step, slack = SBCGF(preset="paper").schedule_values(T)
     np.testing.assert_allclose(step, np.full(5, 1e-5))
     np.testing.assert_allclose(slack, 1e-4 / np.sqrt(T + 1))

@@ -75,6 +75,25 @@ class capped:
 
 
 @dataclass(frozen=True)
+class falling:
+    """From a first value along a straight line to 0 at iteration T.
+
+    Steps that fall so let the last point settle, which with constant ones keeps an error of their size.
+
+    Examples
+    --------
+    >>> falling(0.1, 4.0)(np.array([0, 1, 4, 9]))
+    array([0.1  , 0.075, 0.   , 0.   ])
+    """
+
+    first: float
+    horizon: float
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.first * np.maximum(1.0 - np.asarray(t, dtype=np.float64) / self.horizon, 0.0)
+
+
+@dataclass(frozen=True)
 class stages:
     """A value that stays the same for a stage and is then multiplied by ``growth``, as is the length of the stages.
 

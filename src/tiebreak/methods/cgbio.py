@@ -108,7 +108,7 @@ class CGBiO(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), power(0.3, 0.5)),
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }

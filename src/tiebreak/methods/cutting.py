@@ -24,11 +24,12 @@ from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budg
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.fw import SpiderFW
 from tiebreak.problem import Problem
-from tiebreak.schedules import Schedule, constant, power
+from tiebreak.schedules import Schedule, constant, falling, power
 from tiebreak.theory import Theory
 from tiebreak.vectors import copy, dot_and_copy, move
 
 LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
+NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex
 LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
 ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
 
@@ -175,11 +176,16 @@ def known_convexity(problem: Problem, method: Method) -> bool:
     return bool(problem.upper.convex)
 
 
-def fitting_step(problem: Problem, method: Method, horizon: float, otherwise: power | constant) -> power | constant:
-    """Return the largest steps for a number of iterations: for f convex such that little is left of x_0 at the end."""
-    if not known_convexity(problem, method):
-        return otherwise
-    return power(2.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(min(LARGEST_SHARE / horizon, 1.0))
+def fitting_step(problem: Problem, method: Method, horizon: float, exponent: float) -> Schedule:
+    """Return the largest steps for a number of iterations T.
+
+    For f convex they are such that little is left of x_0 at the end. For f not convex they begin with the order T^−ω that
+    theory wants, ω being ``exponent``, and fall to 0.
+    """
+    endless = math.isinf(horizon)
+    if known_convexity(problem, method):
+        return power(2.0, 1.0, shift=1000.0) if endless else constant(min(LARGEST_SHARE / horizon, 1.0))
+    return power(NOT_CONVEX, exponent) if endless else falling(NOT_CONVEX * horizon**-exponent, horizon)
 
 
 def curvature_of(problem: Problem) -> float:

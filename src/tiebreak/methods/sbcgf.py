@@ -163,10 +163,8 @@ class SBCGF(Method):
         if self.theory is not None:
             period = spider_sampling(problem.lower, self.lower_batch_size, self.lower_period).period
             return lazily(self.theory.spider(known_convexity(problem, self), period), problem)
-        horizon = self.horizon(problem, budget)
-        root = power(0.2, 0.5) if math.isinf(horizon) else constant(0.2 / math.sqrt(horizon))
         return {
-            "step": lambda: fitting_step(problem, self, horizon, root),
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }

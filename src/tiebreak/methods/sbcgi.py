@@ -7,14 +7,15 @@ optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
     s_t  = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
     x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
 
-In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, α_t = β_t = ρ_t is ``momentum(t)``, g(x_0) is ``anchor``.
+In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is
+``upper_momentum(t)``, which is the same if it is not given, g(x_0) is ``anchor``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ class Constants(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, slack, momentum, rng):
+def advance(problem, state, constants, step, slack, momentum, upper_momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _ = state
@@ -68,7 +69,7 @@ def advance(problem, state, constants, step, slack, momentum, rng):
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
             before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
-            storm(f, upper, rng, x, previous, keep)
+            storm(f, upper, rng, x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
             storm(g, lower, rng, x, previous, keep)
             if constants.margin > 0.0:
                 innovation = model_at(lower, origin, x) - keep * before
@@ -92,6 +93,8 @@ class SBCGI(Method):
         K_t, by which the cut is moved outwards to allow for noise, in units of g.
     momentum : number or function of t, optional
         The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.
+    upper_momentum : number or function of t, optional
+        The same for the estimate of ∇f, if it is to be another.
     batch_size : int, optional
         Samples drawn at each level in an iteration.
     margin : float, optional
@@ -120,6 +123,7 @@ class SBCGI(Method):
     step: ScheduleLike | None = None
     slack: ScheduleLike | None = None
     momentum: ScheduleLike | None = None
+    upper_momentum: ScheduleLike | None = None
     batch_size: int | None = None
     margin: float | None = None
     curvature: float | None = None
@@ -135,7 +139,7 @@ class SBCGI(Method):
     loop = advance
     counts = ("batch_size",)
     reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}}
-    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0}
+    limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0, "upper_momentum": 1.0}
     presets: ClassVar = {
         "paper": {
             "step": power(0.01, 1.0, shift=2.0),
@@ -166,15 +170,18 @@ class SBCGI(Method):
         if self.theory is not None:
             return lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)
         horizon = self.horizon(problem, budget)
-        endless = math.isinf(horizon)
+        slow = power(1.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(1.0 / horizon)
         return {
-            "step": lambda: fitting_step(
-                problem, self, horizon, power(0.1, 2 / 3) if endless else constant(0.1 / horizon ** (2 / 3))
-            ),
-            "momentum": lambda: power(1.0, 1.0, shift=1000.0) if endless else constant(1.0 / horizon),
+            "step": lambda: fitting_step(problem, self, horizon, exponent=2 / 3),
+            "momentum": lambda: slow,
+            # f not convex moves far from where its estimate was exact; g, held by the cut, does not
+            "upper_momentum": lambda: self.momentum or (slow if problem.upper.convex else power(1.0, 2 / 3)),
             "curvature": lambda: curvature_of(problem),
             "initial": lambda: first_points(problem),
         }
+
+    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        return Method.schedule_values(replace(self, upper_momentum=self.upper_momentum or self.momentum), t)
 
     def constants(self, problem: Problem) -> Constants:
         watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
