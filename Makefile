@@ -1,9 +1,10 @@
 # Each target makes or reuses the virtual environment in .venv and installs what it needs.
 PYTHON ?= python3
+TORCH ?= torch==2.13.0 # the version that tests are run with; its build for processors is enough, and much smaller than that for GPUs
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -22,7 +23,13 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
+	$(BIN)/python benchmarks/auto.py
+	$(BIN)/python benchmarks/adapters.py
 	$(BIN)/python benchmarks/reproduce.py
+	$(BIN)/python benchmarks/diabetes.py
+
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
 
 clean:
 	rm -rf $(VENV)
@@ -34,5 +41,11 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/installed-test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+$(VENV)/installed-docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@

@@ -4,7 +4,7 @@ Among all minimisers of one convex objective over a compact convex set, find the
 when both are seen only through samples.
 """
 
-from tiebreak import data
+from tiebreak import data, sources
 from tiebreak.certificate import Certificate, HalfSpace, certify
 from tiebreak.checkpoint import CheckpointError
 from tiebreak.domains import (
@@ -60,6 +60,7 @@ from tiebreak.objectives import (
     ConeDistance,
     Covariance,
     Dictionary,
+    EndOfStream,
     FiniteSum,
     Huber,
     JointDictionary,
@@ -71,7 +72,10 @@ from tiebreak.objectives import (
     Part,
     Scaled,
     SquaredNorm,
+    Stream,
     Sum,
+    from_jax,
+    from_torch,
 )
 from tiebreak.problem import Problem
 from tiebreak.result import Counts, History, Record, Result, Status
@@ -113,6 +117,7 @@ __all__ = [
     "DBGDSto",
     "Dictionary",
     "Domain",
+    "EndOfStream",
     "FCBiO",
     "FiniteSum",
     "GroupBall",
@@ -146,6 +151,7 @@ __all__ = [
     "SquaredNorm",
     "Status",
     "StormFW",
+    "Stream",
     "Sum",
     "SwitchingGradient",
     "Theory",
@@ -154,6 +160,9 @@ __all__ = [
     "certify",
     "constant",
     "data",
+    "from_jax",
+    "from_torch",
     "minimize",
     "power",
+    "sources",
 ]

@@ -8,7 +8,8 @@ with x alone that is the Frank-Wolfe gap, g(x) − g* ≤ max over s ∈ Z of �
 
 Upper level: with ḡ the least g seen at any point, the half-spaces g(y_j) + ⟨∇g(y_j), s − y_j⟩ ≤ ḡ contain every minimiser
 of g. If f is convex, f* is at least the least value, over the points of Z in all of them, of max_i f(y_i) + ⟨∇f(y_i), s −
-y_i⟩. One half-space, that of x, has its best multiplier from the cut oracle; for several see ``bundle.py``.
+y_i⟩. One half-space, that of x, has its best multiplier from the cut oracle; for several see ``bundle.py``, for streams
+``sampled.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tiebreak.objectives.base import Objective, accumulate, everything
 from tiebreak.problem import Problem
 
 ROUNDING = 1e-13  # relative: moves a cut outwards, so that rounding cannot cut off a minimiser
+FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
 STRIDES = (0.2, 0.5)  # from x towards the point that a bundle proposes, where its next half-space is taken, in turns
 
 
@@ -48,12 +50,12 @@ class HalfSpace(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """Exact values at a point and what they prove.
+    """Values at a point and what they prove: exact ones, or with a stream at a level those of fresh samples.
 
     Attributes
     ----------
     upper, lower : float
-        f(x) and g(x), exact on all samples.
+        f(x) and g(x), exact on all samples; of a stream the mean over fresh ones.
     upper_bound_gap : float
         f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if f is not known to be convex.
     lower_bound_gap : float
@@ -69,6 +71,12 @@ class Certificate(NamedTuple):
         The half-spaces that were used, all of which contain every minimiser of g.
     multipliers : array
         Their weights in the proof of the bound on f*.
+    upper_error, lower_error : float
+        By how much f(x) and g(x) may differ from the values given here.
+    confidence : float
+        The probability with which both bounds and both errors hold, all together: 1, or 1 − δ with a stream at a level.
+    samples : int
+        Fresh samples drawn for it at each level that is a stream.
     """
 
     upper: float
@@ -80,6 +88,10 @@ class Certificate(NamedTuple):
     floors: Floors
     cuts: tuple[HalfSpace, ...] = ()
     multipliers: np.ndarray = np.zeros(0)
+    upper_error: float = 0.0
+    lower_error: float = 0.0
+    confidence: float = 1.0
+    samples: int = 0
 
     @property
     def finite(self) -> bool:
@@ -91,7 +103,9 @@ class Certificate(NamedTuple):
         if math.isnan(self.upper_bound_gap):
             rows.pop(1)
         rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_bound_gap)]
-        return "\n".join(f"{name:<16}{value:.6g}" for name, value in rows)
+        if self.confidence < 1.0:
+            rows.append(("with probability", self.confidence))
+        return "\n".join(f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows)
 
 
 class Look(NamedTuple):
@@ -116,9 +130,17 @@ class Look(NamedTuple):
 
 
 def certify(
-    problem: Problem, x: Any, *, bundle: int = 1, points: Iterable[Any] = (), floors: Floors = NOTHING
+    problem: Problem,
+    x: Any,
+    *,
+    bundle: int = 1,
+    points: Iterable[Any] = (),
+    floors: Floors = NOTHING,
+    samples: int | None = None,
+    delta: float | None = None,
+    seed: int = 0,
 ) -> Certificate:
-    """Return what full gradients prove about a point of the domain.
+    """Return what full gradients, or fresh samples of a stream, prove about a point of the domain.
 
     Parameters
     ----------
@@ -133,6 +155,14 @@ def certify(
         more half-space.
     floors : Floors, optional
         What is proven already, such as ``certificate.floors`` of another point.
+    samples : int, optional
+        With a stream: how many fresh samples to draw at each level that is one; 20,000 if not given. One half of them
+        chooses how to bound, the other half bounds.
+    delta : float, optional
+        With a stream: the probability that the bounds may fail with; 0.05 if not given. ``bundle`` and ``floors`` are for
+        problems without a stream; ``points`` may lower the least g that is known.
+    seed : int
+        With a stream: of the fresh samples.
 
     Returns
     -------
@@ -154,6 +184,11 @@ def certify(
     f(x) − f* ≤ 6.8e-14
     """
     bundle = checks.whole(bundle, "bundle")
+    if problem.upper.endless or problem.lower.endless:
+        return _certify_stream(problem, x, bundle, points, samples, delta, seed)
+    for name, value in (("samples", samples), ("delta", delta)):
+        if value is not None:
+            raise ValueError(f"`{name}` is for streams, and all samples of this problem are known: its bounds are certain")
     if hasattr(x, "certificate"):
         x, floors = x.x, _joined(x.certificate.floors, floors)
     looks = [_looked_at(problem, x, "x"), *(_looked_at(problem, point, "points") for point in points)]
@@ -161,6 +196,29 @@ def certify(
         floors = conclude(problem, look, floors).floors
     certificate = conclude(problem, looks[0], floors)
     return certificate if bundle == 1 and len(looks) == 1 else tighten(problem, looks, certificate, bundle)
+
+
+def _certify_stream(
+    problem: Problem, x: Any, bundle: int, points: Iterable[Any], samples: Any, delta: Any, seed: Any
+) -> Certificate:
+    from tiebreak import sampled  # which makes certificates
+
+    if bundle != 1:
+        raise ValueError(f"`bundle` must be 1 for a stream, whose half-spaces are not known exactly, got {bundle}")
+    samples = checks.whole(20_000 if samples is None else samples, "samples", least=sampled.LEAST_SAMPLES)
+    delta = confidence_level(0.05 if delta is None else delta)
+    point = _inside(problem, x.x if hasattr(x, "certificate") else x, "x")
+    others = [_inside(problem, other, "points") for other in points]
+    take = sampled.Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    return sampled.evaluate(problem, point, take, samples, delta, others)
+
+
+def confidence_level(delta: Any) -> float:
+    """Return a probability of failure, or raise."""
+    value = checks.real(delta, "delta", above=0.0)
+    if value >= 1.0:
+        raise ValueError(f"`delta` must be a probability below 1, such as 0.05, got {checks.shown(delta)}")
+    return value
 
 
 def evaluate(problem: Problem, x: np.ndarray, floors: Floors = NOTHING) -> Certificate:
@@ -249,13 +307,18 @@ def _joined(first: Floors, second: Floors) -> Floors:
 
 
 def _looked_at(problem: Problem, point: Any, name: str) -> Look:
-    x = checks.vector(point, name, problem.dimension)
-    if not problem.domain.contains(x):
-        raise ValueError(f"`{name}` must lie in the domain, for bounds to hold, and it does not")
+    x = _inside(problem, point, name)
     look = look_at(problem, x)
     if not look.finite:
         raise ValueError(f"an objective is not finite at `{name}`: f = {look.f}, g = {look.g}")
     return look
+
+
+def _inside(problem: Problem, point: Any, name: str) -> np.ndarray:
+    x = checks.vector(point, name, problem.dimension)
+    if not problem.domain.contains(x):
+        raise ValueError(f"`{name}` must lie in the domain, for bounds to hold, and it does not")
+    return x
 
 
 def _value_and_gradient(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -57,6 +57,43 @@ def gradient_at(objective, batch, x, out):
     return value
 
 
+class First(NamedTuple):
+    """What a first estimate is made of."""
+
+    batch: np.ndarray  # all samples; of a stream, room for as many as are drawn at once
+    draws: int  # how often at most; 0: the estimate is exact
+    error: float  # the standard error of the value at which no more are drawn
+
+
+LEAST_DRAWS = 8  # from which a standard error is found
+
+
+@kernel
+def first_estimate(objective, estimate, first, rng, x):
+    """Set F̂_0 to F(x_0), or for a stream to the mean over several batches, and its gradient likewise.
+
+    Return the standard error of the value and the number of batches that were not needed.
+    """
+    fill(estimate.direction, 0.0)
+    mean, squares, error, k = 0.0, 0.0, 0.0, 0
+    while k < max(first.draws, 1):
+        batch = draw(objective, rng, first.batch) if first.draws > 0 else first.batch
+        value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, estimate.direction)
+        k += 1
+        change = value - mean
+        mean += change / k
+        squares += change * (value - mean)  # Welford's recursion
+        if k > 1:
+            error = math.sqrt(squares / (k * (k - 1)))
+        if k >= LEAST_DRAWS and error <= first.error:
+            break
+    if k > 1:
+        scale(1.0 / k, estimate.direction)
+    estimate.factor[0] = 1.0
+    estimate.value[0] = mean
+    return error, max(first.draws, 1) - k
+
+
 class Sampling(NamedTuple):
     """How SPIDER samples one objective."""
 

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,22 +17,37 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import NOTHING, Certificate, Floors, Look, conclude, look_at, tighten
+from tiebreak.certificate import (
+    FRESH,
+    NOTHING,
+    Certificate,
+    Floors,
+    Look,
+    conclude,
+    confidence_level,
+    look_at,
+    tighten,
+)
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
-from tiebreak.objectives import FiniteSum, NonFiniteError, OracleError, holds
+from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
 from tiebreak.result import Counts, History, Record, Result, Status
+from tiebreak.sampled import Fresh, Take
+from tiebreak.sampled import evaluate as evaluate_sampled
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
+RECORD_LEAST, RECORD_MOST, FINAL_LEAST = 256, 100_000, 2048  # samples of a stream for a record, and for the last one
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
 BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
+TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with `tol`: bounds how many times too large, and queries since the last time
+STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -49,6 +64,7 @@ def minimize(
     callback: Callable[[Snapshot], Any] | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
+    delta: float = 0.05,
 ) -> Result:
     """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
 
@@ -79,7 +95,11 @@ def minimize(
         Whether to show a progress bar; if not given, only in a terminal.
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
-        bit for bit where an uninterrupted one does.
+        bit for bit where an uninterrupted one does. With a stream it does so if the samples are a function of ``rng``; any
+        other source is read on from where it is, so that the run goes on with other samples.
+    delta : float
+        With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
+        which are not counted as queries: as many as a sixth of the samples drawn so far for a record.
 
     Returns
     -------
@@ -114,6 +134,7 @@ def minimize(
     run = _Run(
         problem, as_method(method), limits, _start(problem, x0), floors, x0 is None, checks.whole(seed, "seed", least=0)
     )
+    run.delta = confidence_level(delta)
     run.callback = callback
     if checkpoint is not None:
         run.open_checkpoint(checkpoint)
@@ -208,7 +229,8 @@ class _Run:
         self.problem, self.limits, self.seed = problem, limits, seed
         self.first_x = x
         share = INITIAL_SHARE if seek else 0.0
-        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations))
+        wanted = limits.tol[1] if limits.tol is not None else 0.0
+        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted))
         initial = self.method.seeks_with if seek else None
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
@@ -219,7 +241,13 @@ class _Run:
         self.records: list[Record] = []
         self.evaluated: tuple[np.ndarray, Certificate] | None = None  # the last point recorded, and what is proven there
         self.looks: list[Look] = []  # the last records with their gradients, the newest first
-        self.floors = floors  # what is proven so far
+        self.streaming = problem.upper.endless or problem.lower.endless
+        self.floors = NOTHING if self.streaming else floors  # what is proven so far
+        self.tightened_at = 0  # the queries when all of these were last used together
+        self.delta = 0.05
+        self.fresh_rng = np.random.default_rng([seed, FRESH + 1])  # of the samples for records of a stream
+        self.fresh: tuple[Fresh, int] | None = None  # the samples of the last record of a stream, and their number
+        self.claims = 0  # how often a stream's tolerance seemed to be reached, and bounds were made to prove it
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
@@ -268,8 +296,9 @@ class _Run:
         rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
         for method in self.phases:
             constants = method.constants(rehearsal)
-            state = method.start(rehearsal, constants, self.first_x)
-            method.loop(rehearsal, state, constants, *method.schedule_values(steps), np.random.default_rng(0))
+            with contextlib.suppress(OracleError):  # the run itself will meet it
+                state = method.start(rehearsal, constants, self.first_x)
+                method.loop(rehearsal, state, constants, *method.schedule_values(steps), np.random.default_rng(0))
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
@@ -373,8 +402,23 @@ class _Run:
 
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
-        x = self.answer
-        look = look_at(self.problem, x.copy())
+        x = self.answer.copy()
+        if self.streaming:
+            fresh, samples = Fresh(self.fresh_rng), self._record_samples
+            certificate = self._sampled(x, fresh, samples, self.delta)
+            self.fresh = (fresh, samples)
+        else:
+            certificate = self._exact(x)
+        self._enter_record(x, certificate)
+        if self.callback is not None and self.callback(Snapshot(x, self.records[-1])):
+            return Status.CALLBACK
+        if not self._within_tolerance():
+            return None
+        return Status.CERTIFIED if not self.streaming or self.seeking or self._confirmed(x) else None
+
+    def _exact(self, x: np.ndarray) -> Certificate:
+        """Return what full passes over the data prove about a point."""
+        look = look_at(self.problem, x)
         certificate = conclude(self.problem, look, self.floors)
         if not certificate.finite:
             level = "upper" if not math.isfinite(certificate.upper) else "lower"
@@ -382,10 +426,38 @@ class _Run:
         kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
         if look.finite:  # else its gradients prove nothing
             self.looks = [look, *self.looks[: kept - 1]]
-        if look.finite and self.limits.tol is not None:
+        if look.finite and self._nearly_within_tolerance(certificate) and self.queries >= TIGHTEN_GROWTH * self.tightened_at:
             certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+            self.tightened_at = self.queries
         self.floors = certificate.floors
-        self.evaluated = (look.x, certificate)
+        return certificate
+
+    def _sampled(self, x: np.ndarray, take: Take, samples: int, delta: float) -> Certificate:
+        """Return what fresh samples of a stream prove about a point, with g at the method's first point for comparison."""
+        points = [self.state.origin] if hasattr(self.state, "origin") and int(self.state.iteration[0]) > 0 else []
+        return evaluate_sampled(self.problem, x, take, samples, delta, points)
+
+    @property
+    def _record_samples(self) -> int:
+        """Samples that a record of a stream takes at a level."""
+        return int(min(max(RECORD_GROWTH * self.queries, RECORD_LEAST), RECORD_MOST))
+
+    def _confirmed(self, x: np.ndarray) -> bool:
+        """Whether other fresh samples prove that a stream's tolerance is reached.
+
+        The samples of the records chose this moment, so that their bounds are not to be trusted. The k-th such proof may
+        fail with probability δ / (k (k + 1)), which makes δ for all of them.
+        """
+        self.claims += 1
+        delta = self.delta / (self.claims * (self.claims + 1))
+        certificate = self._sampled(x, Fresh(self.fresh_rng), max(self._record_samples, FINAL_LEAST), delta)
+        self.records.pop()
+        self._enter_record(x, certificate)
+        return self._within_tolerance()
+
+    def _enter_record(self, x: np.ndarray, certificate: Certificate) -> None:
+        """Add a row to the history."""
+        self.evaluated = (x, certificate)
         record = Record(
             phase=int(not self.seeking),
             iteration=int(self.state.iteration[0]),
@@ -400,27 +472,32 @@ class _Run:
         )
         self.records.append(record)
         self.show()
-        if self.callback is not None and self.callback(Snapshot(x, record)):
-            return Status.CALLBACK
-        return Status.CERTIFIED if self._within_tolerance() else None
 
     @property
     def next_record(self) -> float:
         """The queries at which the next record is made: ever fewer, and at most one full evaluation for as many samples."""
         last = self.records[-1]
         made = last.upper_queries + last.lower_queries
-        full = self.problem.upper.n_samples + self.problem.lower.n_samples
+        full = sum(self._record_samples if level.endless else level.n_samples for level in self.problem[:2])
         return made + max(RECORD_GROWTH * (made - self.phase_queries), full)
 
     def _within_tolerance(self) -> bool:
         if self.limits.tol is None or self.evaluated is None or not self._recorded():
             return False
-        certificate = self.evaluated[1]
+        return self._excess(self.evaluated[1]) <= 1.0
+
+    def _nearly_within_tolerance(self, certificate: Certificate) -> bool:
+        """Whether several half-spaces may prove the tolerances, where one does not."""
+        return self.limits.tol is not None and 1.0 < self._excess(certificate) <= TIGHTEN_FROM
+
+    def _excess(self, certificate: Certificate) -> float:
+        """Return by how much the bounds exceed the tolerances, as a factor."""
+        assert self.limits.tol is not None
         upper, lower = self.limits.tol
         if self.seeking:
-            return certificate.lower_bound_gap <= lower / 2
+            return 2.0 * certificate.lower_bound_gap / lower
         gap = certificate.upper_bound_gap if self.problem.upper.convex else certificate.stationarity
-        return gap <= upper and certificate.lower_bound_gap <= lower
+        return max(gap / upper, certificate.lower_bound_gap / lower)
 
     # The end
 
@@ -430,8 +507,8 @@ class _Run:
         if self.clean:
             self.save(0.0)  # without the record below, which a longer run would not make
         try:
-            if not self._recorded():
-                self.record()
+            if not self._recorded() or (self.streaming and status is not Status.CERTIFIED):
+                self._last_record()
             self._tighten()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -441,7 +518,7 @@ class _Run:
         assert self.evaluated is not None
         x, certificate = self.evaluated
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
-        if error is not None:
+        if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
         return Result(
@@ -463,15 +540,40 @@ class _Run:
             history=History(self.records),
             problem=self.problem,
             method=self.method,
-            settings={"compiled": self.problem.compiled, "phases": self.phases, "seed": self.seed},
-            error=error,
+            settings={
+                "compiled": self.problem.compiled,
+                "phases": self.phases,
+                "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
+                "seed": self.seed,
+            },
+            error=None if status is Status.ENDED else error,
         )
+
+    def _last_record(self) -> None:
+        """Make the record of the result: of a stream one that no decision depended on, with as many samples as are due."""
+        if not self.streaming:
+            self.record()
+            return
+        x, recorded = self.answer.copy(), bool(self.records) and self._recorded()
+        delta = self.delta if self.limits.tol is None else self.delta / ((self.claims + 1) * (self.claims + 2))
+        samples = max(self._record_samples, FINAL_LEAST)
+        try:
+            certificate = self._sampled(x, Fresh(self.fresh_rng), samples, delta)
+        except EndOfStream:  # the samples of the last record know nothing of the steps since then
+            fresh, samples = self.fresh or (None, 0)
+            take = fresh and fresh.again()
+            if take is None:
+                raise
+            certificate = self._sampled(x, take, samples, delta)
+        if recorded:
+            self.records.pop()
+        self._enter_record(x, certificate)
 
     def _tighten(self) -> None:
         """Make the bounds of the last record as good as the gradients that are kept allow."""
         assert self.evaluated is not None
         x, certificate = self.evaluated
-        if len(self.looks) > 1 and self.limits.tol is None:  # else each record was made so
+        if len(self.looks) > 1 and (self.limits.tol is None or self._excess(certificate) > 1.0):
             certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
             bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
             self.records[-1] = self.records[-1]._replace(**bounds)
@@ -494,6 +596,7 @@ class _Run:
             "x0": checkpoints.digest((self.first_x, len(self.phases))),
             "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
             "seed": self.seed,
+            **({"delta": self.delta} if self.streaming else {}),
             "max_queries": self.limits.queries,
             "max_iterations": self.limits.iterations,
             "tol": self.limits.tol and list(self.limits.tol),
@@ -501,7 +604,8 @@ class _Run:
 
     def _probe(self) -> str:
         """Return a hash of a problem with Python functions in it: of what they give at the first point."""
-        values = [objective.value_and_gradient(self.first_x) for objective in self.problem[:2]]
+        finite = (objective for objective in self.problem[:2] if not objective.endless)
+        values = [objective.value_and_gradient(self.first_x) for objective in finite]
         return checkpoints.digest((self.problem, *values))
 
     def open_checkpoint(self, given: Any) -> None:
@@ -534,8 +638,11 @@ class _Run:
             "phase_queries": self.phase_queries,
             "seconds": self.seconds,
             "rng": self.rng.bit_generator.state,
-            "certificate": self.evaluated and self.evaluated[1][:7],
+            "fresh_rng": self.fresh_rng.bit_generator.state,
+            "claims": self.claims,
+            "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
             "floors": self.floors,
+            "tightened_at": self.tightened_at,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
@@ -556,14 +663,17 @@ class _Run:
         self.phase_queries = meta["phase_queries"]
         self.seconds = meta["seconds"]
         self.rng.bit_generator.state = meta["rng"]
+        self.fresh_rng.bit_generator.state = meta["fresh_rng"]
+        self.claims = meta["claims"]
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
         columns = [arrays[f"looks.{name}"] for name in Look._fields]
         self.looks = [Look(x, float(f), df, float(g), dg) for x, f, df, g, dg in zip(*columns, strict=True)]
         self.floors = Floors(*meta["floors"])
+        self.tightened_at = meta["tightened_at"]
         if meta["certificate"] is not None:
-            *values, floors = meta["certificate"]
-            self.evaluated = (arrays["evaluated"], Certificate._make([*values, Floors(*floors), (), np.zeros(0)]))
+            stored = {**meta["certificate"], "floors": Floors(*meta["certificate"]["floors"])}
+            self.evaluated = (arrays["evaluated"], Certificate(**stored))
 
     def show(self) -> None:
         """Bring the progress bar up to date."""
@@ -575,8 +685,8 @@ class _Run:
 
 
 def _stand_in(objective: Any) -> Any:
-    """Return an objective itself if it is compiled, else one of its size that does nothing."""
-    if compilable(objective):
+    """Return an objective itself if it is compiled or compiles something itself, else one of its size that does nothing."""
+    if compilable(objective) or (isinstance(objective, FiniteSum) and getattr(objective.value_and_grad, "rehearses", False)):
         return objective
     d = objective.dimension
 
@@ -585,8 +695,12 @@ def _stand_in(objective: Any) -> Any:
 
     if isinstance(objective, FiniteSum):
         return replace(objective, value_and_grad=nothing)  # with the constants that it knows
+    if objective.endless:
+        return Stream(lambda rng, size: nothing, nothing, d)
     return FiniteSum(objective.n_samples, d, nothing)
 
 
 def _status_of(error: Exception) -> Status:
+    if isinstance(error, EndOfStream):
+        return Status.ENDED
     return Status.NOT_FINITE if isinstance(error, NonFiniteError) else Status.FAILED

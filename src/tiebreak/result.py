@@ -22,6 +22,7 @@ class Status(Enum):
     QUERIES = "budget spent: `max_queries` samples were drawn"
     ITERATIONS = "budget spent: `max_iterations` were made"
     TIME = "budget spent: `time_limit` has passed"
+    ENDED = "ended: a stream has no more samples; x is the point that they led to"
     CALLBACK = "stopped by the callback"
     INTERRUPTED = "interrupted: Ctrl-C was pressed"
     NOT_FINITE = "stopped: an objective returned NaN or infinity; x is the last point before it"
@@ -89,6 +90,9 @@ class History:
 @dataclass(frozen=True, eq=False)
 class Result:
     """The answer of a run. All values are exact, recomputed on the full data at the returned point.
+
+    With a stream at a level, values are means over fresh samples, and the bounds hold with probability
+    ``certificate.confidence``.
 
     Attributes
     ----------
@@ -165,6 +169,7 @@ class Result:
             ("  f(x) − f* ≤", f"{self.upper_bound_gap:.3g}"),
             ("lower g(x)", f"{self.lower:.6g}"),
             ("  g(x) − g* ≤", f"{self.lower_bound_gap:.3g}"),
+            *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
             ("empty cuts", f"{self.empty_cuts:,}"),

@@ -113,6 +113,24 @@ class stages:
 
 
 @dataclass(frozen=True)
+class geometric:
+    """A value that changes from ``first`` to ``last`` by the same factor in each of ``length`` iterations, and then stays.
+
+    Examples
+    --------
+    >>> geometric(1.0, 0.01, 2)(np.arange(4))
+    array([1.  , 0.1 , 0.01, 0.01])
+    """
+
+    first: float
+    last: float
+    length: int
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.first * (self.last / self.first) ** np.minimum(np.asarray(t) / self.length, 1.0)
+
+
+@dataclass(frozen=True)
 class safe_step:
     """The step share / (L_g·g_t + L_f·f_t) for the sum of two objectives with weights g_t and f_t, which are schedules.
 

@@ -41,6 +41,16 @@ def fill(x, value):
 
 
 @kernel
+def distance(x, y):
+    """Return ‖x − y‖."""
+    total = 0.0
+    for i in range(x.size):
+        way = x[i] - y[i]
+        total += way * way
+    return math.sqrt(total)
+
+
+@kernel
 def copy(x, out):
     """Set out ← x."""
     for i in range(x.size):

@@ -53,7 +53,7 @@ def test_what_is_decided_is_told():
     result = minimize(regression(), SBCGF(preset="auto"), max_queries=30_000)
     assert result.method.step.value == pytest.approx(4.0 / result.iterations, rel=0.05)
     assert result.method.curvature == regression().upper.lipschitz
-    assert result.method.margin == 3.0
+    assert result.method.margin == result.settings["parameters"]["margin"] == 3.0
     assert result.method.initial.name == "fista"
     assert [phase.name for phase in result.settings["phases"]] == ["fista", "sbcgf"]
     assert isinstance(minimize(regression(), max_queries=30_000).method, PBAPG)
@@ -87,6 +87,24 @@ def test_a_run_without_a_counted_end_has_steps_that_shrink(kind):
     method = kind(preset="auto").for_problem(regression(), Budget())
     steps = method.schedule_values(np.array([0, 1000, 1_000_000]))[0]
     assert (np.diff(steps) < 0.0).all()
+
+
+def test_where_f_is_not_convex_steps_fall_to_zero_and_its_estimate_is_renewed_faster():
+    rough = Problem(FiniteSum(12, 18, regression().upper.value_and_gradient, convex=False), *regression()[1:])
+    method = SBCGI(preset="auto").for_problem(rough, Budget(iterations=1000.0))
+    step, _, momentum, upper_momentum = method.schedule_values(np.array([0, 500, 1000]))
+    np.testing.assert_allclose(step, 0.5 * 1000 ** (-2 / 3) * np.array([1.0, 0.5, 0.0]))
+    assert (upper_momentum > momentum).all()
+    for kind in (SBCGF, CGBiO):
+        step = kind(preset="auto").for_problem(rough, Budget(iterations=1000.0)).schedule_values(np.array([0, 500, 1000]))[0]
+        np.testing.assert_allclose(step, 0.5 / np.sqrt(1000) * np.array([1.0, 0.5, 0.0]))
+
+
+def test_the_estimates_of_both_levels_have_one_momentum_unless_told_otherwise():
+    same = SBCGI(preset="auto", momentum=0.3).for_problem(regression()).schedule_values(np.arange(3))
+    np.testing.assert_array_equal(same[2], same[3])
+    other = SBCGI(momentum=0.3, upper_momentum=0.1).schedule_values(np.arange(3))
+    assert other[2][0] == 0.3 and other[3][0] == 0.1
 
 
 @pytest.mark.parametrize("kind", [SBCGI, SBCGF])

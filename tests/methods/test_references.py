@@ -15,7 +15,20 @@ import pytest
 from conftest import linear_data, make_objective
 from scipy.optimize import brentq, linprog
 
-from tiebreak import Columns, Dictionary, FiniteSum, JointDictionary, L1Ball, L2Ball, LeastSquares, Problem, Product, power
+from tiebreak import (
+    Columns,
+    Dictionary,
+    FiniteSum,
+    JointDictionary,
+    L1Ball,
+    L2Ball,
+    LeastSquares,
+    Problem,
+    Product,
+    SquaredNorm,
+    minimize,
+    power,
+)
 from tiebreak.engine import interpreted
 from tiebreak.methods import (
     AIRG,
@@ -452,6 +465,36 @@ def test_pb_apg(problem, x0):
     penalty = lambda t: np.array([p for p, _, _ in stages])[np.minimum(stage(t), 2)]  # noqa: E731
     step = lambda t: np.array([s for _, s, _ in stages])[np.minimum(stage(t), 2)]  # noqa: E731
     assert_same(PBAPG(step=step, penalty=penalty), problem, x0, pb_apg(problem, x0, stages))
+
+
+def adaptive_pb_apg(problem, x):
+    """The same, with stages that end when their steps have become short, or after 20, 40, … steps."""
+    f, g, Z = problem
+    upper, lower = f.lipschitz, g.lipschitz
+    penalty, length = upper / lower, 20
+    while True:
+        previous, moves = x, []
+        while len(moves) < length and not (moves and moves[-1] <= 0.1 / length * max(moves)):
+            y = x + len(moves) / (len(moves) + 3) * (x - previous)
+            gradient = at(f, y)[1] + penalty * at(g, y)[1]
+            previous, x = x, Z.project(y - gradient / (upper + penalty * lower))
+            moves.append(np.linalg.norm(x - y))
+            yield x, x
+        penalty, length = 2 * penalty, 2 * length
+
+
+def test_pb_apg_without_a_penalty(problem, x0):
+    assert_same(PBAPG(), problem, x0, adaptive_pb_apg(problem, x0))
+
+
+def test_pb_apg_leaves_a_stage_that_is_solved(problem):
+    well = Problem(SquaredNorm(), LeastSquares(np.eye(18), 0.1 * np.ones(18)), problem.domain)
+    method = PBAPG().for_problem(well)
+    constants = method.constants(well)
+    state = method.start(well, constants, np.zeros(18))
+    method.loop(well, state, constants, *method.schedule_values(np.arange(300)), np.random.default_rng(0))
+    assert state.penalty[0] > 16 * well.upper.lipschitz / well.lower.lipschitz  # by length alone, four stages in 300 steps
+    minimize(well, PBAPG(), max_queries=None, max_iterations=5000)  # nothing overflows
 
 
 def switching(problem, x, step, slack, branches):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tiebreak.experiments.claims import Claim, Verdict
-from tiebreak.experiments.drawing import Figure, images
+from tiebreak.experiments.drawing import Figure
 from tiebreak.experiments.study import Section, Table
 
 MARKS = {Verdict.HOLDS: ("holds", "✓"), Verdict.FAILS: ("fails", "✗"), Verdict.OPEN: ("open", "?")}
@@ -29,6 +29,7 @@ a { color: var(--accent); } .soft { color: var(--soft); font-size: 0.92rem; }
 nav { display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; margin: 1rem 0; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.25rem; margin: 1.5rem 0; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); gap: 0.75rem; }
+.panels.four { grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); }
 .panels img { width: 100%; height: auto; display: block; background: #fff; border-radius: 6px; }
 figure { margin: 1rem 0 1.75rem; }
 figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.95rem; max-width: 88ch; }
@@ -62,7 +63,17 @@ class Part(NamedTuple):
     timing: str
 
 
-def page(title: str, lead: Sequence[str], parts: Sequence[Part], facts: Mapping[str, Any], failed: Sequence[str]) -> str:
+Pictures = Mapping[str, Sequence[tuple[str, bytes]]]  # of each figure, by "study-figure": the titles and PNGs of its panels
+
+
+def page(
+    title: str,
+    lead: Sequence[str],
+    parts: Sequence[Part],
+    pictures: Pictures,
+    facts: Mapping[str, Any],
+    failed: Sequence[str],
+) -> str:
     """Return the page.
 
     Parameters
@@ -71,6 +82,8 @@ def page(title: str, lead: Sequence[str], parts: Sequence[Part], facts: Mapping[
     lead : list of str
         Paragraphs at the top.
     parts : list of Part
+    pictures : dict
+        The images of all figures.
     facts : dict
         Versions, machine, settings of the whole.
     failed : list of str
@@ -85,7 +98,7 @@ def page(title: str, lead: Sequence[str], parts: Sequence[Part], facts: Mapping[
         f"<style>{STYLE}</style></head>\n<body><main><h1>{_text(title)}</h1>"
         + "".join(f"<p>{_text(paragraph)}</p>" for paragraph in lead)
         + f"<nav>{links}</nav>{warnings}{_overview(parts)}"
-        + "".join(map(_part, parts))
+        + "".join(_part(part, pictures) for part in parts)
         + f'<section id="about"><h2>How this was made</h2>{_facts(facts)}</section></main></body></html>\n'
     )
 
@@ -99,14 +112,14 @@ def _overview(parts: Sequence[Part]) -> str:
     return "<h3>Claims at a glance</h3>" + _table(Table("", head, rows))
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, pictures: Pictures) -> str:
     section = part.section
     blocks = [
         f'\n<section id="{_text(part.name)}"><h2>{_text(part.title)}</h2>',
         f'<p class="soft">{_text(part.reference)} · {_text(part.timing)}</p>',
         *(f"<p>{_text(paragraph)}</p>" for paragraph in section.text.split("\n\n")),
         _claims(section.claims),
-        *map(_figure, section.figures),
+        *(_figure(figure, pictures[f"{part.name}-{figure.name}"]) for figure in section.figures),
         *(f"<h3>{_text(table.title)}</h3>{_table(table)}" for table in section.tables),
         *(f'<p class="soft">Note: {_text(note)}</p>' for note in section.notes),
         f"<details><summary>Settings</summary>{_facts(section.settings)}</details>" if section.settings else "",
@@ -127,16 +140,17 @@ def _claims(claims: Sequence[Claim]) -> str:
     return f'<h3>Claims</h3><ul class="claims">{items}</ul>'
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: Figure, panels: Sequence[tuple[str, bytes]]) -> str:
     legend = "".join(
         f'<span><i style="background:{colour}"></i>{_text(label)}</span>' for label, colour in figure.colours.items()
     )
+    four = " four" if len(panels) == 4 else ""  # two by two, where there is room
     pictures = "".join(
         f'<img alt="{_text(title)}" src="data:image/png;base64,{base64.b64encode(image).decode()}">'
-        for title, image in images(figure)
+        for title, image in panels
     )
     return (
-        f'<figure><div class="legend">{legend}</div><div class="panels">{pictures}</div>'
+        f'<figure><div class="legend">{legend}</div><div class="panels{four}">{pictures}</div>'
         f"<figcaption>{_text(figure.caption)}</figcaption></figure>"
     )
 

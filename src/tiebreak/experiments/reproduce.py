@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import joblib
+
 from tiebreak.experiments import runner
-from tiebreak.experiments.drawing import draw
-from tiebreak.experiments.report import Part, page
+from tiebreak.experiments.drawing import Figure, draw, images
+from tiebreak.experiments.report import Part, Pictures, page
 from tiebreak.experiments.store import Store, StoreError, versions
 from tiebreak.experiments.study import Plan, Runs, Section, Study, Task
 
@@ -58,7 +60,8 @@ def reproduce(
     report = runner.run(wanted, store, jobs, progress)
     echo(f"{len(report.made)} runs in {report.seconds:.0f} s, {len(report.found)} found from before")
     try:
-        parts = [_part(study, plan, tasks[study.name], store, out) for study in studies]
+        parts = [_part(study, plan, tasks[study.name], store) for study in studies]
+        pictures = _draw_all(parts, out / "figures", jobs)
         _write_summary(out / "summary.csv", tasks, store)
         facts = {
             "command": f"tiebreak reproduce {' '.join(tasks)} --seeds {plan.seeds}" + (" --quick" if plan.quick else ""),
@@ -68,9 +71,12 @@ def reproduce(
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
             **versions(),
         }
-        text = page("Reproduction report", _lead(plan), parts, facts, runner.failures(report))
+        text = page("Reproduction report", _lead(plan), parts, pictures, facts, runner.failures(report))
         _write(out / "report.html", text)
-        _write(out / "failures.txt", "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed))
+        (out / "failures.txt").unlink(missing_ok=True)
+        if report.failed:
+            details = "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed)
+            _write(out / "failures.txt", details)
     except OSError as error:
         raise StoreError(f"the report could not be written: {error}; finished runs are kept in {store.folder}") from error
     for line in runner.failures(report):
@@ -93,19 +99,28 @@ def _lead(plan: Plan) -> list[str]:
     return lead
 
 
-def _part(study: Study, plan: Plan, tasks: Sequence[Task], store: Store, out: Path) -> Part:
-    """Return a study's part of the page, and write its figures."""
+def _part(study: Study, plan: Plan, tasks: Sequence[Task], store: Store) -> Part:
+    """Return a study's part of the page."""
     done = [task for task in tasks if store.has(task)]
     section: Section = study.section(plan, Runs({task.key: (task, store.load(task)) for task in done}))
-    folder = out / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    for figure in section.figures:
-        canvas = draw(figure)
-        for suffix in ("png", "pdf"):
-            canvas.savefig(folder / f"{study.name}-{figure.name}.{suffix}", dpi=160)
     seconds = sum(store.describe(task)["cpu_seconds"] for task in done)
     timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of processor time, compilation included"
     return Part(study.name, study.title, study.reference, section, timing)
+
+
+def _draw_all(parts: Sequence[Part], folder: Path, jobs: int) -> Pictures:
+    """Write all figures, and return the panels of each for the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {f"{part.name}-{figure.name}": figure for part in parts for figure in part.section.figures}
+    drawn = joblib.Parallel(n_jobs=jobs)(joblib.delayed(_draw)(figure, folder / name) for name, figure in figures.items())
+    return dict(zip(figures, drawn, strict=True))
+
+
+def _draw(figure: Figure, path: Path) -> list[tuple[str, bytes]]:
+    canvas = draw(figure)
+    for suffix in ("png", "pdf"):
+        canvas.savefig(path.with_name(f"{path.name}.{suffix}"), dpi=160)
+    return images(figure)
 
 
 def _write_summary(path: Path, tasks: dict[str, list[Task]], store: Store) -> None:

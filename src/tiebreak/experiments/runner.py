@@ -55,6 +55,7 @@ def run(tasks: Iterable[Task], store: Store, jobs: int = -1, progress: bool | No
     found = [task for task in wanted if store.has(task)]
     stored = {task.key for task in found}
     todo = [task for task in wanted if task.key not in stored]
+    needed = {need.key for task in todo for need in task.needs.values()}
     made: list[Task] = []
     failed: dict[str, Done] = {}
     with tqdm(total=len(todo), unit="run", disable=None if progress is None else not progress, mininterval=0.2) as bar:
@@ -64,8 +65,9 @@ def run(tasks: Iterable[Task], store: Store, jobs: int = -1, progress: bool | No
             for task in (task for task in level if task not in ready):
                 failed[task.key] = Done(task, "a run that it needs has failed")
                 bar.update()
-            # Seed by seed, so that at first all workers compile different methods.
-            ready.sort(key=lambda task: task.seed)
+            # Seed by seed, what others need first: so all workers compile different things as long as there is something to
+            # compile.
+            ready.sort(key=lambda task: (task.seed, task.key not in needed))
             parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", max_nbytes=None)
             for done in parallel(joblib.delayed(_work)(task, store) for task in ready):
                 if done.disk:

@@ -101,6 +101,7 @@ class ARIPSeG(Method):
     name = "arip-seg"
     citation = "Jalilzadeh, Yousefian, Ebrahimi (2024)"
     setting = "stream or finite sum"
+    streams = True
     needs = "projection, f convex"
     rates = "t^-1/4; t^-1/4"
     loop = advance

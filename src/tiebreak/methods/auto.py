@@ -1,9 +1,10 @@
 """The method that chooses a method.
 
+- A stream at a level: sampled gradients and a cut (SBCGI).
 - f convex, a projection onto Z, smoothness constants known and a budget of some hundred passes over the data: accelerated
   projected gradients on f + w g with a growing weight w (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
-- Else sampled gradients and a cut (SBCGF).
+- Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tiebreak.methods.base import NO_BUDGET, Budget, Method
 from tiebreak.methods.cgbio import CGBiO
 from tiebreak.methods.fista import PBAPG
 from tiebreak.methods.sbcgf import SBCGF
+from tiebreak.methods.sbcgi import SBCGI
 from tiebreak.problem import Problem
 
 PASSES = 300  # over the data of both levels, that accelerated methods want at least
@@ -39,7 +41,7 @@ class Auto(Method):
     """
 
     name = "auto"
-    citation = "pb-apg, cg-bio or sbcgf, with parameters from the problem and the budget"
+    citation = "pb-apg, cg-bio, sbcgf or sbcgi, with parameters from the problem and the budget"
     setting = "any"
     needs = "convexity of f known"
     rates = "those of the method that it chooses"
@@ -51,6 +53,8 @@ class Auto(Method):
     def chosen(self, problem: Problem, budget: Budget) -> Method:
         """Return the method that fits a problem and a budget."""
         samples = problem.upper.n_samples + problem.lower.n_samples
+        if math.isinf(samples):
+            return SBCGI(preset="auto")
         passes = min(budget.queries / samples, budget.iterations)
         if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
             constants = problem.upper.lipschitz, problem.lower.lipschitz

@@ -34,10 +34,11 @@ class Cost(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """What a method may spend; infinite where there is no limit."""
+    """What a method may spend, infinite where there is no limit; and what it is to reach."""
 
     queries: float = math.inf
     iterations: float = math.inf
+    lower_gap: float = 0.0  # ε_g, the gap at the lower level that is wanted; 0 if none is
 
 
 NO_BUDGET = Budget()
@@ -64,6 +65,8 @@ class Method:
     counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
     reals: ClassVar[dict[str, dict[str, float]]] = {}  # the fields that are numbers or None, and their limits
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
+    streams: ClassVar[bool] = False  # whether it does without passes over all samples
+    levels: ClassVar[tuple[str, ...]] = ("upper", "lower")  # those that it looks at
 
     @property
     def seeks_with(self) -> Method | None:
@@ -99,6 +102,12 @@ class Method:
                 f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"
                 " has none: take a method that does without, such as 'sbcgf' or 'cg-bio'"
             )
+        for level in self.levels:
+            if getattr(problem, level).endless and not self.streams:
+                raise ValueError(
+                    f"the method {self.name!r} needs passes over all samples, and the {level} objective is a stream, which"
+                    " has no end: take a method for streams, such as 'sbcgi' or 'ir-scg'"
+                )
         found = {name: find() for name, find in self.defaults(problem, budget).items() if getattr(self, name) is None}
         return replace(self, **found) if found else self
 

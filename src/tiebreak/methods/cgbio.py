@@ -48,7 +48,7 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
-    x, _, _, upper, lower, anchor, _, _, t, _, _, _ = state
+    x, _, _, upper, lower, anchor, _, _, t, _, _, _, _ = state
     for k in range(step.size):
         upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)

@@ -22,7 +22,7 @@ from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method
 from tiebreak.methods.fista import FISTA
-from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.fw import SpiderFW, StormFW
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, falling, power
 from tiebreak.theory import Theory
@@ -49,6 +49,7 @@ class State(NamedTuple):
     empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
     best: np.ndarray  # the point of least stationarity, if it is watched
     least: np.ndarray  # ⟨∇f̂, x − s⟩ there, one number
+    unused: np.ndarray  # samples that were set aside for g(x_0) and not needed, one number
 
 
 def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: int) -> State:
@@ -67,6 +68,7 @@ def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: 
         empty_cuts=np.zeros(1, dtype=np.int64),
         best=x.copy(),
         least=np.full(1, np.inf),
+        unused=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -101,7 +103,7 @@ def cut_and_move(domain, state, slack, step, curvature, watch):
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
     An empty cut gives the point of Z that violates it least, the direction that lowers g most.
     """
-    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _ = state
+    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _, _ = state
     room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
     bound = room + dot_and_copy(lower.direction, x, previous)
     if not math.isfinite(bound):
@@ -196,6 +198,8 @@ def curvature_of(problem: Problem) -> float:
 
 def first_points(problem: Problem) -> Method:
     """Return a method that finds a point at which g is nearly least: accelerated if it can project, else Frank-Wolfe."""
+    if problem.lower.endless:
+        return StormFW(step=power(2.0, 1.0, shift=2.0), momentum=power(1.0, 2 / 3), batch_size=8, level="lower")
     known = math.isfinite(problem.lower.lipschitz) and problem.lower.lipschitz > 0.0
     if known and projects(problem.domain):
         return FISTA(level="lower")

@@ -192,6 +192,7 @@ class DBGDSto(DBGD):
     name = "dbgd-sto"
     citation = "Gong, Liu, Liu (2021); Cao et al. (2023)"
     setting = "stream or finite sum"
+    streams = True
     rates = "none known"
     loop = advance_sampled
     counts = ("batch_size",)

@@ -11,6 +11,9 @@ Penalty-based methods for simple bilevel optimization under Hölderian error bou
     bi-FISTA:  w_t = 1, u_t = c (t + 1)^−δ, θ_t = t / (t + α)
     PB-APG:    u_t = 1, w_t grows from stage to stage, and θ_t = k / (k + 3) starts anew with the k-th step of each stage
 
+The paper of PB-APG leaves open how long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps,
+and ends before when ‖x_{t+1} − y_t‖ has become 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
+
 In the papers: u_t is ``regularization(t)``, w_t is ``penalty(t)``, α is ``inertia``.
 """
 
@@ -23,15 +26,31 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tiebreak import schedules
 from tiebreak.domains import project
 from tiebreak.engine import Kernel, kernel
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
+from tiebreak.methods.base import (
+    DONE,
+    LOWER_NOT_FINITE,
+    NO_BUDGET,
+    UPPER_NOT_FINITE,
+    Budget,
+    Cost,
+    Method,
+    counter,
+    smoothness,
+)
 from tiebreak.methods.fw import OneLevel
 from tiebreak.methods.projecting import Full, descend, full, full_cost
 from tiebreak.objectives.base import accumulate
 from tiebreak.problem import Problem
-from tiebreak.schedules import ScheduleLike, constant, power, safe_step, stages
-from tiebreak.vectors import copy, extrapolate
+from tiebreak.schedules import ScheduleLike, constant, power, safe_step
+from tiebreak.vectors import copy, distance, extrapolate
+
+GROWTH = 2.0  # of the penalty and of the largest length, from one stage of PB-APG to the next
+FIRST_LENGTH = 20  # steps that the first stage of PB-APG takes at most
+SETTLED = 0.1  # of a stage's longest step, divided by the steps it may take: shorter ones end it
+LARGEST = 1e10  # penalty, in units of the first one: f is lost in rounding then
 
 
 class State(NamedTuple):
@@ -43,6 +62,8 @@ class State(NamedTuple):
     room: np.ndarray  # x_{t+1} before its projection
     since: np.ndarray  # k, the steps since the last restart, one number
     penalty: np.ndarray  # the largest weight of g so far, one number
+    longest: np.ndarray  # of the steps of this stage, one number
+    length: np.ndarray  # steps that this stage may take at most, one number
     iteration: np.ndarray  # t, one number
 
 
@@ -51,11 +72,14 @@ class Constants(NamedTuple):
 
     full: Full  # all samples
     inertia: float  # α
+    upper_smoothness: float = 0.0  # L_f
+    lower_smoothness: float = 0.0  # L_g
 
 
 def first_state(x: np.ndarray) -> State:
     """Return the state at x_0 = x."""
-    return State(x.copy(), x.copy(), x.copy(), np.zeros_like(x), counter(), np.zeros(1), counter())
+    room = np.zeros_like(x)
+    return State(x.copy(), x.copy(), x.copy(), room, counter(), np.zeros(1), np.zeros(1), counter(), counter())
 
 
 @kernel
@@ -70,7 +94,7 @@ def glide(state, inertia):
 @kernel
 def advance(problem, state, constants, step, upper_weight, lower_weight, rng):
     """Take one step for each entry of the schedules; the momentum starts anew when the weight of g grows."""
-    everything, (x, _, y, room, since, penalty, t) = constants.full, state
+    everything, (x, _, y, room, since, penalty, _, _, t) = constants.full, state
     for k in range(step.size):
         if lower_weight[k] > penalty[0]:
             since[0] = 0
@@ -81,6 +105,31 @@ def advance(problem, state, constants, step, upper_weight, lower_weight, rng):
         if outcome != DONE:
             return outcome
         t[0] += 1
+    return DONE
+
+
+@kernel
+def advance_stages(problem, state, constants, share, rng):
+    """Take one step for each entry of ``share``, a part of the longest safe one; the stages end when they are solved."""
+    everything, (x, _, y, room, since, penalty, longest, length, t) = constants.full, state
+    upper, lower = constants.upper_smoothness, constants.lower_smoothness
+    for k in range(share.size):
+        if t[0] == 0:
+            penalty[0], length[0] = upper / lower, FIRST_LENGTH
+        step = share[k] / (upper + penalty[0] * lower)
+        glide(state, constants.inertia)
+        outcome = descend(problem, everything.upper, everything.lower, y, step, step * penalty[0], y, room, x)
+        if outcome != DONE:
+            return outcome
+        t[0] += 1
+        moved = distance(x, y)
+        longest[0] = max(longest[0], moved)
+        solved = moved * length[0] <= SETTLED * longest[0]
+        if (solved or since[0] >= length[0]) and penalty[0] * lower < LARGEST * upper:
+            penalty[0] *= GROWTH
+            length[0] *= int(GROWTH)
+            since[0] = 0
+            longest[0] = 0.0
     return DONE
 
 
@@ -227,10 +276,11 @@ class PBAPG(Accelerated):
     Parameters
     ----------
     step : number or function of t, optional
-        γ_t, the length of a gradient step; 1 / (L_f + w_t L_g) if not given.
+        γ_t, the length of a gradient step; 1 / (L_f + w_t L_g) if not given. If no penalty is given, it is a part of
+        that, at most 1.
     penalty : number or function of t, optional
         w_t, the weight of g; the momentum starts anew whenever it grows. If not given, it begins with L_f / L_g and doubles
-        from stage to stage, as the lengths of the stages do.
+        whenever f + w g is nearly solved, at the latest after 20, 40, 80, … steps.
     inertia : float
         α, which sets the momentum k / (k + α) at the k-th step of a stage.
 
@@ -250,18 +300,31 @@ class PBAPG(Accelerated):
     rates = "t^-1; t^-1 (under a quadratic error bound of g)"
     limits: ClassVar = {"step": np.inf, "penalty": np.inf}
 
-    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        return {"penalty": lambda: self._stages(problem), "step": lambda: self._safe(problem)}
+    @property
+    def loop(self) -> Kernel:  # type: ignore[override]
+        return advance_stages if self.penalty is None else advance
 
-    def _stages(self, problem: Problem) -> stages:
-        upper, lower = (smoothness(problem, level, self, "penalty=...") for level in ("upper", "lower"))
-        return stages(upper / lower, 2.0, 20)
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        if self.penalty is None:
+            self._smoothness(problem, "penalty=...")
+        return super().for_problem(problem, budget)
+
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        return {"step": lambda: constant(1.0) if self.penalty is None else self._safe(problem)}
+
+    def _smoothness(self, problem: Problem, instead: str) -> tuple[float, float]:
+        return smoothness(problem, "upper", self, instead), smoothness(problem, "lower", self, instead)
 
     def _safe(self, problem: Problem) -> safe_step:
-        upper, lower = (smoothness(problem, level, self, "step=...") for level in ("upper", "lower"))
-        penalty = self._stages(problem) if self.penalty is None else self.penalty
-        return safe_step(1.0, lower, penalty, upper, constant(1.0))  # type: ignore[arg-type]
+        upper, lower = self._smoothness(problem, "step=...")
+        return safe_step(1.0, lower, self.penalty, upper, constant(1.0))  # type: ignore[arg-type]
+
+    def constants(self, problem: Problem) -> Constants:
+        known = self._smoothness(problem, "penalty=...") if self.penalty is None else (0.0, 0.0)
+        return Constants(full(problem), self.inertia, *known)
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        if self.penalty is None:
+            return (schedules.evaluate(self.step, t, "step", 1.0),)  # type: ignore[arg-type]
         step, penalty = super().schedule_values(t)
         return step, np.ones(t.shape), penalty

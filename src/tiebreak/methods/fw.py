@@ -122,6 +122,10 @@ class OneLevel(Method):
     def loop(self) -> Kernel:  # type: ignore[override]
         return self.loops[self.level]
 
+    @property
+    def levels(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.level,)
+
     def objective(self, problem: Problem) -> Any:
         """Return the objective that is minimised."""
         return getattr(problem, self.level)
@@ -167,6 +171,7 @@ class StormFW(OneLevel):
     name = "storm-fw"
     citation = "Xie, Shen, Zhang, Wang, Qian (2020)"
     setting = "stream or finite sum, one level only"
+    streams = True
     needs = "linear minimisation"
     rates = "t^-1/2 (convex), t^-1/3 (not convex), of the one level"
     loops: ClassVar = {"upper": storm_upper, "lower": storm_lower}

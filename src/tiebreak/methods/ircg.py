@@ -228,6 +228,7 @@ class IRSCG(Regularised):
     name = "ir-scg"
     citation = "Giang-Tran, Shafiee, Ho-Nguyen (2025), Algorithm 1"
     setting = "stream or finite sum"
+    streams = True
     rates = "t^-1/4; t^-1/4 (f convex), t^-1/7 (f not convex)"
     loop = advance_storm
     counts = ("batch_size",)

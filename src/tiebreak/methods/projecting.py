@@ -23,8 +23,9 @@ class Full(NamedTuple):
 
 
 def full(problem: Problem) -> Full:
-    """Return the batches of all samples of both levels."""
-    return Full(everything(problem.upper), everything(problem.lower))
+    """Return the batches of all samples of both levels; empty ones of streams, which only methods that sample meet."""
+    upper, lower = (np.arange(0) if level.endless else everything(level) for level in problem[:2])
+    return Full(upper, lower)
 
 
 def full_cost(constants: Full, t: np.ndarray) -> Cost:

@@ -60,7 +60,7 @@ class Constants(NamedTuple):
 def advance(problem, state, constants, step, slack, rng):
     """Take one step of Algorithm 2 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _ = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, _ = state
     for k in range(step.size):
         spider(f, upper, constants.upper, t[0], rng, x, previous)
         before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0

@@ -7,8 +7,9 @@ optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
     s_t  = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
     x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
 
-In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is
-``upper_momentum(t)``, which is the same if it is not given, g(x_0) is ``anchor``.
+In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, β_t = ρ_t is ``momentum(t)``, α_t is ``upper_momentum(t)``, which
+is the same if it is not given, g(x_0) is ``anchor``. Of a stream g(x_0) is the mean over a large batch, and its error
+becomes part of K_t.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at, storm, storm_cost
+from tiebreak.estimators import LEAST_DRAWS, First, first_estimate, storm, storm_cost
 from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
@@ -40,7 +41,7 @@ from tiebreak.methods.cutting import (
     without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
-from tiebreak.methods.projecting import Full, full
+from tiebreak.objectives.base import everything
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
 from tiebreak.theory import Theory
@@ -49,23 +50,35 @@ from tiebreak.theory import Theory
 class Constants(NamedTuple):
     """What SBCGI's loop takes besides its schedules."""
 
-    full: Full  # all samples, for a first estimate
+    upper: First  # what ∇f̂_0 is made of
+    lower: First  # what ∇ĝ_0 and g(x_0) are made of
+    careful: bool  # whether the first estimates are made of these, not of one batch
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards; if any, the first estimate is exact
     watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
+
+
+MARGIN = 3.0  # standard errors of g(x_0) of a stream, where no margin is given
+SHARE = 0.05  # of the queries, for the first estimate of one level of a stream
+MOST = 1_000_000  # samples for it, whatever the budget
+AT_ONCE = 500  # of them
 
 
 @kernel
 def advance(problem, state, constants, step, slack, momentum, upper_momentum, rng):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
-    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _ = state
+    x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, unused = state
     for k in range(step.size):
         width = slack[k]
-        if t[0] == 0 and constants.margin > 0.0:
-            upper.value[0] = gradient_at(f, constants.full.upper, x, upper.direction)
-            lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
-            anchor[0] = lower.value[0] + ROUNDING * size_of_terms(lower, x)
+        if t[0] == 0 and constants.careful:
+            first_estimate(f, upper, constants.upper, rng, x)
+            error, left = first_estimate(g, lower, constants.lower, rng, x)
+            unused[0] = left * constants.lower.batch.size
+            variance[0] = error * error
+            margin = constants.margin if constants.margin > 0.0 else MARGIN
+            anchor[0] = lower.value[0] + margin * error + ROUNDING * size_of_terms(lower, x)
+            width += constants.margin * error
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
             before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
@@ -105,6 +118,12 @@ class SBCGI(Method):
         but to no less than a twentieth of it. 0: steps are not shortened.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
+    anchor_samples : int, optional
+        Of a stream: samples for the first estimates of each level, g(x_0) among them, at most; a twentieth of the budget if
+        not given.
+    anchor_error : float, optional
+        Of a stream: the standard error of g(x_0) at which no more samples are drawn for it. If not given, a twelfth of the
+        lower tolerance, where there is one. Three times the error that it has, or ``margin`` times, becomes part of K_t.
     preset : str
         Where parameters that are not given come from. ``"paper"``: the constants of the paper's regression experiment;
         ``"paper-dictionary"``: those of its dictionary experiment, for means of 250 samples; ``"auto"``: steps and momentum
@@ -130,15 +149,18 @@ class SBCGI(Method):
     initial: Method | None = None
     preset: str = "paper"
     theory: Theory | None = None
+    anchor_samples: int | None = None
+    anchor_error: float | None = None
 
     name = "sbcgi"
     citation = "Cao, Jiang, Abolfazli, Yazdandoost Hamedani, Mokhtari (2023), Algorithm 1"
     setting = "stream or finite sum"
+    streams = True
     needs = "linear minimisation over a half-space"
     rates = "t^-1/2; t^-1/2 (f convex), t^-1/3; t^-1/3 (f not convex)"
     loop = advance
-    counts = ("batch_size",)
-    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}}
+    counts = ("batch_size", "anchor_samples")
+    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}, "anchor_error": {"least": 0.0}}
     limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0, "upper_momentum": 1.0}
     presets: ClassVar = {
         "paper": {
@@ -148,7 +170,6 @@ class SBCGI(Method):
             "batch_size": 1,
             "margin": 0.0,
             "curvature": 0.0,
-            "initial": SpiderFW(level="lower"),
         },
         "paper-dictionary": {
             "step": power(0.1, 2 / 3, shift=2.0),
@@ -157,7 +178,6 @@ class SBCGI(Method):
             "batch_size": 8,
             "margin": 0.0,
             "curvature": 0.0,
-            "initial": SpiderFW(level="lower"),
         },
         "auto": {"slack": constant(0.0), "batch_size": 4, "margin": 3.0},
         "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0},
@@ -167,25 +187,43 @@ class SBCGI(Method):
         return Method.for_problem(with_theory(self, problem, budget), problem, budget)
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        found: dict[str, Callable[[], Any]] = {}
+        sized = self
+        if problem.upper.endless or problem.lower.endless:
+            samples = self.anchor_samples or int(max(min(SHARE * budget.queries, MOST), LEAST_DRAWS))
+            error = budget.lower_gap / (4.0 * MARGIN)
+            found = {"anchor_samples": lambda: samples, "anchor_error": lambda: error}
+            sized = replace(self, anchor_samples=samples)
         if self.theory is not None:
-            return lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)
-        horizon = self.horizon(problem, budget)
+            return {**found, **lazily(self.theory.storm(known_convexity(problem, self), problem.dimension), problem)}
+        horizon = sized.horizon(problem, budget)
         slow = power(1.0, 1.0, shift=1000.0) if math.isinf(horizon) else constant(1.0 / horizon)
+        paper = self.preset != "auto" and not problem.lower.endless
         return {
+            **found,
             "step": lambda: fitting_step(problem, self, horizon, exponent=2 / 3),
             "momentum": lambda: slow,
             # f not convex moves far from where its estimate was exact; g, held by the cut, does not
             "upper_momentum": lambda: self.momentum or (slow if problem.upper.convex else power(1.0, 2 / 3)),
             "curvature": lambda: curvature_of(problem),
-            "initial": lambda: first_points(problem),
+            "initial": lambda: SpiderFW(level="lower") if paper else first_points(problem),
         }
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         return Method.schedule_values(replace(self, upper_momentum=self.upper_momentum or self.momentum), t)
 
     def constants(self, problem: Problem) -> Constants:
+        margin = self.margin or 0.0
+        upper, lower = self._first(problem.upper, 0.0), self._first(problem.lower, self.anchor_error or 0.0)
         watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
-        return Constants(full(problem), self.curvature or 0.0, self.margin or 0.0, watch)
+        return Constants(upper, lower, margin > 0.0 or problem.lower.endless, self.curvature or 0.0, margin, watch)
+
+    def _first(self, objective: Any, error: float) -> First:
+        if not objective.endless:
+            return First(everything(objective), 0, 0.0)
+        samples = self.anchor_samples or LEAST_DRAWS
+        at_once = max(min(AT_ONCE, samples // (2 * LEAST_DRAWS)), 1)
+        return First(np.zeros(at_once, dtype=np.int64), samples // at_once, error)
 
     def answer(self, state: State) -> np.ndarray:
         return offered(state)
@@ -193,18 +231,23 @@ class SBCGI(Method):
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         assert self.batch_size is not None
         state = start_state(problem, x, self.batch_size, self.batch_size)
-        if constants.margin == 0.0:
+        if not constants.careful:
             state.anchor[0] = problem.lower.value(x)
         return state
 
     def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
         assert self.batch_size is not None
         queries, evaluations = storm_cost(t, self.batch_size)
-        if constants.margin > 0.0:
-            upper, lower = (np.where(t == 0, n, queries) for n in (problem.upper.n_samples, problem.lower.n_samples))
+        if constants.careful:
+            first = (each.batch.size * max(each.draws, 1) for each in (constants.upper, constants.lower))
+            upper, lower = (np.where(t == 0, n, queries) for n in first)
             return Cost(upper, lower, np.where(t == 0, upper, evaluations), np.where(t == 0, lower, evaluations))
         anchor = np.where(t == 0, problem.lower.n_samples, 0)  # the full pass for g(x_0)
         return Cost(queries, queries + anchor, evaluations, evaluations + anchor)
+
+    def unspent(self, state: State) -> np.ndarray:
+        unused = int(state.unused[0])
+        return np.array([0, unused, 0, unused])
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,23 @@
 """Objectives: what can be sampled. One file a family."""
 
 from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.callables import FiniteSum, NonFiniteError, OracleError
+from tiebreak.objectives.callables import Computed, EndOfStream, FiniteSum, NonFiniteError, Oracle, OracleError
 from tiebreak.objectives.combined import Part, Placed, Scaled, Sum, as_objective, holds
 from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.dictionary import Dictionary, JointDictionary
 from tiebreak.objectives.fairness import Covariance
+from tiebreak.objectives.jax_losses import from_jax
 from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
+from tiebreak.objectives.streams import Stream
+from tiebreak.objectives.torch_losses import from_torch
 
 __all__ = [
+    "Computed",
     "ConeDistance",
     "Covariance",
     "Dictionary",
+    "EndOfStream",
     "FiniteSum",
     "Huber",
     "JointDictionary",
@@ -21,16 +26,20 @@ __all__ = [
     "Logistic",
     "NonFiniteError",
     "Objective",
+    "Oracle",
     "OracleError",
     "Part",
     "Placed",
     "Scaled",
     "SquaredNorm",
+    "Stream",
     "Sum",
     "accumulate",
     "as_objective",
     "curvature",
     "draw",
+    "from_jax",
+    "from_torch",
     "holds",
     "linear_model",
     "loss",

@@ -41,8 +41,8 @@ class Objective(Value):
     ----------
     dimension : int or None
         Number of variables; None if any number will do.
-    n_samples : int
-        Number of terms of the mean. An objective that is known exactly counts as one sample.
+    n_samples : int or ∞
+        Number of terms of the mean. An objective that is known exactly counts as one sample, a stream has no end of them.
     lipschitz : float
         A constant L with ‖∇F(x) − ∇F(y)‖ ≤ L ‖x − y‖; NaN if it is not known.
     convex : bool or None
@@ -56,11 +56,16 @@ class Objective(Value):
     __slots__ = ()
 
     dimension: int | None
-    n_samples: int
+    n_samples: int  # or math.inf
     lipschitz: float = math.nan
     convex: bool | None = None
     strong_convexity: float = 0.0
     floor: float = -math.inf
+
+    @property
+    def endless(self) -> bool:
+        """Whether it is a stream: seen through fresh samples alone, never in full."""
+        return math.isinf(self.n_samples)
 
     def hessian(self) -> np.ndarray | float | None:
         """Return the second derivatives of a quadratic objective, (d, d), or None if it is none.
@@ -109,7 +114,9 @@ class Objective(Value):
 
 
 def everything(objective: Objective) -> np.ndarray:
-    """Return the batch of all samples."""
+    """Return the batch of all samples; raise if it has no end."""
+    if objective.endless:
+        raise ValueError("a stream cannot be evaluated in full: estimate(x, samples) of a Stream takes the mean over some")
     return np.arange(objective.n_samples)
 
 

@@ -112,7 +112,8 @@ class Sum(Objective, _Sum):
     Parameters
     ----------
     *objectives : Objective
-        The terms, at least one. Those that have a dimension must have the same.
+        The terms, at least one. Those that have a dimension must have the same. To a stream only terms that are known
+        exactly can be added.
 
     Examples
     --------
@@ -137,6 +138,11 @@ class Sum(Objective, _Sum):
             raise ValueError(
                 f"`objectives` must agree on the number of variables, got {', '.join(map(str, found))}; "
                 f"an objective of a part of them is written Part(objective, name)"
+            )
+        if any(term.endless for term in terms) and sum(sampled(term) > 0 for term in terms) > 1:
+            raise ValueError(
+                "a stream can be added to objectives that are known exactly, such as SquaredNorm(), and not to sampled ones:"
+                " let one stream draw for all of them"
             )
         terms.sort(key=lambda term: sampled(term) > 0)  # first what is known exactly, so that no batch can do without it
         total = terms[-1]
@@ -214,10 +220,11 @@ def terms_of(objective: Any) -> list[Any]:
 @draw.register(Sum)
 def _(objective, rng, batch):
     n, m = objective.n_first, objective.n_second
-    count = batch.size if m == 0 else int(batch.size * (n / (n + m)) + rng.random())
-    unit, start = (2, n + m) if n > 0 and m > 0 else (1, 0)
-    encode(draw(objective.first, rng, batch[:count]), unit, start, batch[:count])
-    encode(draw(objective.second, rng, batch[count:]), unit, start + unit - 1, batch[count:])
+    if n == 0:  # what is known exactly comes first
+        return draw(objective.second, rng, batch)
+    count = int(batch.size * (n / (n + m)) + rng.random())
+    encode(draw(objective.first, rng, batch[:count]), 2, n + m, batch[:count])
+    encode(draw(objective.second, rng, batch[count:]), 2, n + m + 1, batch[count:])
     return batch
 
 
@@ -227,11 +234,11 @@ def _(objective, batch, x, w, y, v, out):
     first, second, share, other = batches_of_terms(objective, batch)
     value_x = 0.0
     value_y = 0.0
-    if first.size > 0:
+    if share > 0.0:
         at_x, at_y = accumulate(objective.first, first, x, share * w, y, share * v, out)
         value_x += share * at_x
         value_y += share * at_y
-    if second.size > 0:
+    if other > 0.0:
         at_x, at_y = accumulate(objective.second, second, x, other * w, y, other * v, out)
         value_x += other * at_x
         value_y += other * at_y

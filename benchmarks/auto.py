@@ -1,0 +1,217 @@
+"""Parameters without tuning against the paper's constants, and the time to a certified answer against CVXPY.
+
+Run ``python benchmarks/auto.py``, with ``--quick`` for fewer seeds and smaller sizes. Set ``TIEBREAK_DATA`` to a folder with
+``montevideo_bus.json`` to include these data.
+
+The first table compares at equal queries: the lower gap and f of SBCGF and SBCGI with ``preset="auto"``, divided by those
+with the paper's constants, over seeds. The second one compares at equal seconds: ``minimize(problem)`` with the better of
+SBCGF (paper) and IR-FSCG at each level. The third one divides the time of a two-stage solution by CVXPY with Clarabel, as a
+user would write it, by that of a call that returns a certified answer.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from methods import two_stages
+from timing import Row, Target, is_quick, show, show_table
+from tqdm import tqdm
+
+from tiebreak import FISTA, IRFSCG, SBCGF, SBCGI, L1Ball, LeastSquares, Method, Problem, Status, data, minimize
+from tiebreak.experiments.dictionary import continual
+
+QUERIES = 1_000_000
+RADIUS = 10.0
+SAME = 1e-4  # of f at the start: differences below it count as none
+ACCURACY = 1e-3  # of both levels, relative to their values at zero
+SIZES = [(356, 730), (2000, 4000), (20000, 2000)]
+
+
+class Case(NamedTuple):
+    """A problem, where to start, and what its gaps are measured from."""
+
+    kind: str
+    seed: int
+    problem: Problem
+    x0: np.ndarray | None
+    upper: float  # f*, or −∞: then f itself is compared
+    lower: float  # g*
+    preset: str  # of the paper's constants
+
+
+def regressions(kind: str, matrix: Callable[[int], np.ndarray], seeds: range) -> Iterator[Case]:
+    """Yield validation loss over the minimisers of training loss, with reference values from long runs."""
+    for seed in seeds:
+        parts = data.split(matrix(seed), seed)
+        problem = Problem(LeastSquares(*parts.validation), LeastSquares(*parts.train), L1Ball(RADIUS))
+        lower = minimize(problem, FISTA(level="lower"), max_queries=20 * QUERIES, progress=False).lower
+        upper = minimize(problem, "pb-apg", max_queries=20 * QUERIES, progress=False).upper
+        yield Case(kind, seed, problem, None, upper, lower, "paper")
+
+
+def dictionaries(seeds: range) -> Iterator[Case]:
+    """Yield the dictionary problem of the paper, whose start is a minimiser of g up to rounding."""
+    for seed in seeds:
+        study = continual(seed)
+        yield Case(
+            "dictionary", seed, study.problem, study.x0, -np.inf, study.problem.lower.value(study.x0), "paper-dictionary"
+        )
+
+
+def cases(quick: bool) -> Iterator[Case]:
+    """Yield all problems."""
+    seeds = range(3 if quick else 10)
+    yield from regressions("page views", data.pageviews, seeds)
+    file = Path(os.environ.get("TIEBREAK_DATA", "")) / "montevideo_bus.json"
+    if file.is_file():
+        stops = data.montevideo(file)
+        yield from regressions("Montevideo", lambda seed: stops, seeds)
+    yield from dictionaries(range(2) if quick else seeds)
+
+
+class Gaps(NamedTuple):
+    """Where a run ended."""
+
+    lower: float  # g − g*
+    upper: float  # max(f − f*, 0), or f
+    value: float  # f
+    seconds: float
+
+
+def run(case: Case, method: str | Method, **budget: Any) -> Gaps:
+    """Run a method."""
+    result = minimize(case.problem, method, x0=case.x0, seed=case.seed, progress=False, **budget)
+    upper = max(result.upper - case.upper, 0.0) if np.isfinite(case.upper) else result.upper
+    return Gaps(max(result.lower - case.lower, 1e-16), upper, result.upper, result.seconds)
+
+
+def compare_parameters(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
+    """Divide what automatic parameters reach by what the paper's reach, at equal queries."""
+    targets = {("sbcgf", True): 0.7, ("sbcgf", False): 0.02, ("sbcgi", True): 0.4, ("sbcgi", False): 1.0}
+    rows = []
+    for kind in dict.fromkeys(case.kind for case, _ in found):
+        some = [gaps for case, gaps in found if case.kind == kind]
+        for name in ("sbcgf", "sbcgi"):
+            auto, paper = [gaps[f"{name} auto"] for gaps in some], [gaps[f"{name} paper"] for gaps in some]
+            limit = targets[name, kind != "dictionary"]
+            rows.append(
+                Row(f"{kind}: lower gap, {name}", [a.lower for a in auto], [p.lower for p in paper], target=Target(limit))
+            )
+            ratios = np.divide([a.value for a in auto], [p.value for p in paper])
+            told = f"{kind}: f, {name} (largest {ratios.max():.3g}, better in {np.sum(ratios < 1.0)} of {ratios.size})"
+            rows.append(Row(told, ratios, target=Target(1.02)))
+    show(f"preset='auto' / the paper's constants after {QUERIES:,} queries, over seeds", rows)
+
+
+def compare_choice(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
+    """Count where the automatic method is at both levels at least as good as the better of two rivals, at equal seconds."""
+    lines = []
+    for kind in dict.fromkeys(case.kind for case, _ in found):
+        wins, lower, upper = [], [], []
+        for case, gaps in found:
+            if case.kind != kind:
+                continue
+            auto, rivals = gaps["auto"], (gaps["sbcgf in time"], gaps["ir-fscg in time"])
+            unit = case.problem.upper.value(np.zeros(case.problem.dimension) if case.x0 is None else case.x0)
+            best_lower, best_upper = min(rival.lower for rival in rivals), min(rival.upper for rival in rivals)
+            wins.append(auto.lower <= best_lower and auto.upper <= best_upper + SAME * unit)
+            lower.append(auto.lower / best_lower)
+            upper.append((auto.upper - best_upper) / unit)
+        shown = [f"{sum(wins)} of {len(wins)}", f"{np.median(lower):.2g} (worst {max(lower):.2g})"]
+        lines.append([kind, *shown, f"{np.median(upper):.1e} (worst {max(upper):.1e})"])
+    show_table(
+        "minimize(problem) against the better of sbcgf (paper) and ir-fscg at each level, at equal seconds",
+        ["", "as good at both levels", "lower gap / best", "(upper gap − best) / f at the start"],
+        lines,
+    )
+
+
+def tied(n: int, d: int, seed: int = 0) -> Problem:
+    """Return random regressions at both levels, of half the possible rank: the lower one has many minimisers."""
+    rng = np.random.default_rng(seed)
+    rank = min(n, d) // 2
+    mixing = rng.standard_normal((rank, d)) / np.sqrt(rank)
+    truth = rng.standard_normal(d) * (rng.random(d) < 0.05)
+    levels = []
+    for _ in range(2):
+        A = rng.standard_normal((n, rank)) @ mixing
+        levels.append(LeastSquares(A, A @ truth + rng.standard_normal(n)))
+    return Problem(*levels, L1Ball(0.8 * np.abs(truth).sum()))
+
+
+def time_of_call(problem: Problem) -> tuple[float, str]:
+    """Return the seconds from a call to its answer, certified or not, and what was proven."""
+    zero = np.zeros(problem.dimension)
+    units = problem.upper.value(zero), problem.lower.value(zero)
+    minimize(problem, max_iterations=2, max_queries=None, progress=False)  # compiled and loaded
+    began = time.perf_counter()
+    result = minimize(problem, tol=(ACCURACY * units[0], ACCURACY * units[1]), max_queries=None, time_limit=300.0)
+    elapsed = time.perf_counter() - began
+    proven = f"{result.upper_bound_gap / units[0]:.1e}, {result.lower_bound_gap / units[1]:.1e}"
+    return elapsed, proven if result.status is Status.CERTIFIED else f"NOT certified: {proven}"
+
+
+def _solve(sender: Any, n: int, d: int) -> None:
+    reference = two_stages(tied(n, d))
+    sender.send((reference.seconds, reference.status))
+
+
+def time_of_solver(n: int, d: int, limit: float) -> tuple[float, str]:
+    """Return the seconds of the two-stage solution in a process of its own, or the limit if it takes longer."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=_solve, args=(sender, n, d))
+    process.start()
+    try:
+        if receiver.poll(limit):
+            return receiver.recv()
+        return limit, f"stopped after {limit:g} s"
+    except EOFError:
+        return limit, "failed"
+    finally:
+        process.kill()
+        process.join()
+
+
+def compare_certified(quick: bool) -> None:
+    """Divide the time of CVXPY's two stages by that of a certified answer."""
+    limit = 60.0 if quick else 600.0
+    lines = []
+    for n, d in SIZES[:1] if quick else SIZES:
+        ours, proven = time_of_call(tied(n, d))
+        theirs, status = time_of_solver(n, d, limit)
+        at_least = "≥ " if status.startswith("stopped") else ""
+        lines.append([f"{n} x {d}", f"{at_least}{theirs / ours:.1f} x", f"{ours:.2f} s", proven, f"{theirs:.1f} s", status])
+    show_table(
+        f"Time of CVXPY's two stages / time to a certified answer (bounds {ACCURACY:g} of those at zero; target ≥ 10 x)",
+        ["", "ratio", "certified", "bounds f, g", "CVXPY", ""],
+        lines,
+    )
+
+
+def main(quick: bool) -> None:
+    found = []
+    for case in tqdm(cases(quick), desc="problems", leave=False):
+        gaps = {
+            "sbcgf paper": run(case, SBCGF(preset=case.preset), max_queries=QUERIES),
+            "sbcgf auto": run(case, SBCGF(preset="auto"), max_queries=QUERIES),
+            "sbcgi paper": run(case, SBCGI(preset=case.preset), max_queries=QUERIES),
+            "sbcgi auto": run(case, SBCGI(preset="auto"), max_queries=QUERIES),
+        }
+        time_limit = gaps["sbcgf paper"].seconds
+        gaps["sbcgf in time"] = gaps["sbcgf paper"]
+        gaps["ir-fscg in time"] = run(case, IRFSCG(preset=case.preset), max_queries=None, time_limit=time_limit)
+        gaps["auto"] = run(case, "auto", max_queries=None, time_limit=time_limit)
+        found.append((case, gaps))
+    compare_parameters(found)
+    compare_choice(found)
+    compare_certified(quick)
+
+
+if __name__ == "__main__":
+    main(is_quick(__doc__))

@@ -1,0 +1,7 @@
+"""Estimators with scikit-learn's interface: ``fit``, ``predict`` or ``transform``, ``score``. One file a family."""
+
+from tiebreak.learn.dictionary import ContinualDictionaryLearning
+from tiebreak.learn.linear import TieBreakClassifier, TieBreakRegressor
+from tiebreak.learn.min_norm import MinNormRegressor
+
+__all__ = ["ContinualDictionaryLearning", "MinNormRegressor", "TieBreakClassifier", "TieBreakRegressor"]

@@ -1,0 +1,303 @@
+"""What all estimators of linear models share: sets by name, the intercept, the secondary criteria, and the run itself.
+
+The intercept is free, although a domain must be compact:
+
+- The features are centred, if they are dense. The best intercept of a squared loss is then the mean target whatever the
+  coefficients are, so that it is no variable. The validation data are shifted by the same means, those of the training data.
+- Else a column of ones is added, and its coefficient lies in an interval that holds the best intercept of *every* model of
+  the set (:func:`intercept_bounds`): it does not bind at any minimiser of the training loss.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import lsqr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from tiebreak import checks
+from tiebreak.domains import Box, Domain, L1Ball, L2Ball, LInfBall, Product, Simplex, projects
+from tiebreak.methods import BiFISTA
+from tiebreak.minimize import minimize
+from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective, Part, SquaredNorm, linear_model, loss
+from tiebreak.objectives.linear import HuberLoss, LogLoss, Square
+from tiebreak.problem import Problem
+from tiebreak.result import Result, Status
+from tiebreak.schedules import geometric
+
+NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # the norm whose ball a set is
+SETS = (*NORMS, "simplex")
+SMOOTHING = 1e-3  # of the ℓ1 norm, relative to the size of the set
+FADED = 1e-6  # what is left of the weight of f at the end of a run
+PROBES = 10  # points at which the smoothness of a function is estimated
+MOST_GROUPS = 20  # of a sensitive feature; more are rather numbers than groups
+
+
+class Data(NamedTuple):
+    """Samples of a regression task, or of a task with targets −1 and 1."""
+
+    X: Any  # (n, d), dense or CSR
+    targets: np.ndarray
+    weights: np.ndarray
+
+    def rows(self, which: np.ndarray) -> Data:
+        """Return some of the samples."""
+        return Data(self.X[which], self.targets[which], self.weights[which])
+
+
+class Coordinates(NamedTuple):
+    """How features, coefficients and intercept become rows and variables of a problem."""
+
+    mean: np.ndarray  # of the features, subtracted; zeros where they stay as they are
+    offset: float  # subtracted from the targets
+    column: bool  # whether the intercept is the last variable
+
+    def matrix(self, X: Any) -> Any:
+        """Return the rows of the problem."""
+        if scipy.sparse.issparse(X):
+            return scipy.sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr") if self.column else X
+        rows = X - self.mean if self.mean.any() else X
+        return np.hstack([rows, np.ones((X.shape[0], 1))]) if self.column else rows
+
+    def model(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return coefficients and intercept of a point."""
+        d = self.mean.size
+        shift = x[d] if self.column else self.offset
+        return x[:d].copy(), float(shift - self.mean @ x[:d])
+
+
+def coordinates(data: Data, scalar: Any, fit_intercept: bool) -> Coordinates:
+    """Return the coordinates in which a model is fitted."""
+    d = data.X.shape[1]
+    if not fit_intercept:
+        return Coordinates(np.zeros(d), 0.0, False)
+    if scipy.sparse.issparse(data.X):
+        return Coordinates(np.zeros(d), 0.0, True)
+    mean = np.average(data.X, axis=0, weights=data.weights)
+    if isinstance(scalar, Square):
+        return Coordinates(mean, float(np.average(data.targets, weights=data.weights)), False)
+    return Coordinates(mean, 0.0, True)
+
+
+def training_problem(estimator: Any, scalar: Any, data: Data) -> tuple[Coordinates, LinearModel, Any]:
+    """Return coordinates, the training loss and the set of an estimator with ``constraint, radius, fit_intercept``."""
+    where = coordinates(data, scalar, estimator.fit_intercept)
+    rows = where.matrix(data.X)
+    domain = constraint_set(estimator.constraint, estimator.radius, rows, data, where, scalar)
+    if where.column:
+        bounds = intercept_bounds(domain, scalar, rows, data)
+        domain = Product(coef=(domain, data.X.shape[1]), intercept=Box(*bounds))
+    return where, on_rows(scalar, rows, data, where), domain
+
+
+def on_rows(scalar: Any, rows: Any, data: Data, where: Coordinates) -> LinearModel:
+    """Return the loss of a data set."""
+    return linear_model(scalar, rows, data.targets - where.offset, data.weights)
+
+
+def scalar_loss(name: Any, delta: Any, known: dict[str, Any]) -> Any:
+    """Return a scalar loss by its name, or a registered one itself."""
+    if isinstance(name, str) and name in known:
+        return HuberLoss(checks.real(delta, "delta", above=0.0)) if name == "huber" else known[name]()
+    if isinstance(name, tuple) and loss.supports(name):
+        return name
+    names = ", ".join(f'"{each}"' for each in known)
+    raise ValueError(f"`loss` must be one of {names}, or a scalar loss that is registered, got {checks.shown(name)}")
+
+
+# Sets
+
+
+def constraint_set(constraint: Any, radius: Any, rows: Any, data: Data, where: Coordinates, scalar: Any) -> Any:
+    """Return the set of the coefficients."""
+    d = data.X.shape[1]
+    if isinstance(constraint, str) and constraint in SETS:
+        size = _radius(constraint, rows, data, where, scalar) if radius is None else checks.real(radius, "radius", above=0.0)
+        balls: dict[str, Any] = {"l1": L1Ball, "l2": L2Ball, "simplex": Simplex}
+        return LInfBall(size, d) if constraint == "box" else balls[constraint](size)
+    domain = constraint
+    if callable(constraint) and not isinstance(constraint, (Domain, type)):
+        domain = constraint(d)
+    if not isinstance(domain, Domain):
+        names = ", ".join(f'"{each}"' for each in SETS)
+        given = "a function that returned " if domain is not constraint else ""
+        raise ValueError(
+            f"`constraint` must be one of {names}, a set such as L1Ball(radius), or a function of the number of features "
+            f"that returns a set, got {given}{checks.shown(domain)}"
+        )
+    if domain.dimension not in (None, d):
+        raise ValueError(f"`constraint` must be a set of {d} variables, one a feature, got one of {domain.dimension}")
+    return domain
+
+
+def _radius(constraint: str, rows: Any, data: Data, where: Coordinates, scalar: Any) -> float:
+    """Return a radius within which the best fits lie: a multiple of the norm of a least-squares fit."""
+    if constraint == "simplex":
+        return 1.0
+    root = np.sqrt(data.weights / data.weights.mean())
+    scaled = scipy.sparse.diags_array(root) @ rows if scipy.sparse.issparse(rows) else root[:, None] * rows
+    fit = lsqr(scaled, root * (data.targets - where.offset), atol=1e-4, btol=1e-4)[0][: data.X.shape[1]]
+    size = float(np.linalg.norm(fit, NORMS[constraint]))
+    room = 10.0 if isinstance(scalar, LogLoss) else 2.0  # log odds are larger than labels
+    return room * size if size > 0.0 and math.isfinite(size) else 1.0
+
+
+def intercept_bounds(domain: Any, scalar: Any, rows: Any, data: Data) -> tuple[list[float], list[float]]:
+    """Return an interval that holds the best intercept of every model of the set.
+
+    With scores s_i = ⟨a_i, w⟩ of absolute values at most S, the best intercept c of the logistic loss gives the mean
+    probability p of the positive class, mean σ(s_i + c) = p, so that |c − log(p / (1 − p))| ≤ S. The best one of a loss that
+    is least where prediction and target agree lies between the least and the largest of target_i − s_i.
+    """
+    d = data.X.shape[1]
+    point = domain.lmo(np.ones(d))
+    farthest = float(np.linalg.norm(point)) + domain.diameter
+    norms = (
+        scipy.sparse.linalg.norm(data.X, axis=1) if scipy.sparse.issparse(data.X) else np.linalg.norm(rows[:, :d], axis=1)
+    )
+    reach = farthest * float(norms.max())
+    low, high = float(data.targets.min()), float(data.targets.max())
+    if isinstance(scalar, LogLoss):
+        share = float(data.weights[data.targets > 0.0].sum() / data.weights.sum())
+        low = high = math.log(share / (1.0 - share))
+    return [low - reach], [high + reach]
+
+
+# Secondary criteria
+
+
+def coefficient_criterion(secondary: Any, domain: Any, where: Coordinates) -> Any:
+    """Return a criterion of the coefficients alone; their Euclidean norm if it is left to us."""
+    d, coefficients = where.mean.size, domain.inner_sets()[0] if where.column else domain
+    if isinstance(secondary, Objective):
+        criterion: Any = secondary
+    elif callable(secondary):
+        criterion = function_criterion(secondary, coefficients, d)
+    elif secondary == "l1":
+        criterion = smooth_l1(d, SMOOTHING * 0.5 * coefficients.diameter)
+    else:
+        criterion = SquaredNorm()
+    return Part(criterion, "coef") if where.column else criterion
+
+
+def function_criterion(function: Any, domain: Any, d: int) -> FiniteSum:
+    """Return a function of the coefficients as an objective of which convexity is not claimed.
+
+    Its smoothness is estimated from gradients at random points of the set; a linear function has that of a quadratic one
+    whose gradient changes by as much as the linear one's is long.
+    """
+    criterion = FiniteSum(1, d, lambda x, indices: function(x), convex=False)
+    rng, first = np.random.default_rng(0), np.zeros(1, dtype=np.int64)
+    points = [domain.random_point(rng, d) for _ in range(PROBES)]
+    gradients = [criterion.ask(point, first)[1] for point in points]
+    slopes = [
+        float(np.linalg.norm(u - v) / distance)
+        for x, u, y, v in zip(points[1:], gradients[1:], points[:-1], gradients[:-1], strict=True)
+        if (distance := float(np.linalg.norm(x - y))) > 0.0
+    ]
+    longest = max(float(np.linalg.norm(gradient)) for gradient in gradients)
+    return replace(criterion, lipschitz=max(2.0 * max(slopes, default=0.0), longest / domain.diameter))
+
+
+def smooth_l1(d: int, width: float) -> Any:
+    """Return Σ_j |w_j|, with its kinks rounded over a width, which lowers it by at most ½ d · width."""
+    identity = scipy.sparse.eye_array(d, format="csr")
+    return (d / width) * linear_model(HuberLoss(width), small_indices(identity), np.zeros(d))
+
+
+def fairness(X: Any, groups: np.ndarray, weights: np.ndarray, where: Coordinates) -> Any:
+    """Return how much scores tell of groups: half the mean squared covariance of ⟨a_i, x⟩ with membership; convex.
+
+    It is the measure of Zafar, Valera, Gomez Rodriguez and Gummadi, Fairness constraints: mechanisms for fair
+    classification, AISTATS 2017: the covariance with the distance from the decision boundary.
+    """
+    members = np.unique(groups, return_inverse=True)[1]
+    n_groups = int(members.max()) + 1
+    if n_groups == 1 or n_groups > MOST_GROUPS:
+        raise ValueError(
+            f"`sensitive_features` must hold from 2 to {MOST_GROUPS} groups, got {n_groups}; cut numbers into ranges first"
+        )
+    shares = weights / weights.sum()
+    one_hot = [(members == k).astype(np.float64) for k in range(1 if n_groups == 2 else n_groups)]
+    rows = where.matrix(X)
+    covariances = np.stack([rows.T @ (shares * (each - shares @ each)) for each in one_hot])
+    return LeastSquares(covariances, np.zeros(len(one_hot)))
+
+
+def small_indices(X: Any) -> Any:
+    """Return a CSR matrix of float64 with 32-bit indices where they are enough: one type, compiled once."""
+    X = scipy.sparse.csr_array(X)
+    if max(X.nnz, *X.shape) < np.iinfo(np.int32).max:
+        X = scipy.sparse.csr_array(
+            (X.data.astype(np.float64, copy=False), X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
+        )
+    return X
+
+
+# The run
+
+
+def tolerance(tol: Any) -> tuple[float, float] | None:
+    """Return the tolerances of both levels."""
+    if tol is None:
+        return None
+    if isinstance(tol, (tuple, list, np.ndarray)):
+        if len(tol) != 2:
+            raise ValueError(f"`tol` must be a number or a pair (secondary, training loss) of them, got {checks.shown(tol)}")
+        upper, lower = (checks.real(each, "tol", above=0.0) for each in tol)
+        return upper, lower
+    return (checks.real(tol, "tol", above=0.0),) * 2
+
+
+def chosen(method: Any, problem: Problem, passes: int) -> Any:
+    """Return the method that is meant by "auto"; others as they are.
+
+    Where Z has a projection and f is smooth these are accelerated gradients on g + u f (bi-FISTA), with u falling to a
+    millionth over the passes to come: long enough large to solve f, in the end small enough to leave g at its minimum. If f
+    is not convex they find some point where it is low, and the minimum of g all the same.
+    """
+    if not (isinstance(method, str) and method == "auto"):
+        return method
+    upper, lower = problem.upper.lipschitz, problem.lower.lipschitz
+    known = all(math.isfinite(constant) and constant > 0.0 for constant in (upper, lower))
+    if not (known and projects(problem.domain)):
+        return "auto"
+    return BiFISTA(regularization=geometric(lower / upper, FADED * lower / upper, passes))
+
+
+def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any = None) -> tuple[Result, int]:
+    """Solve a problem with an estimator's ``method, max_iter, tol, verbose``; return the result and the passes made.
+
+    A ``method`` that is given is for one level, and makes all passes: it would prove nothing about the other level. The
+    result does not hold the problem, which would carry the training data into every pickle.
+    """
+    samples = problem.upper.n_samples + problem.lower.n_samples
+    tol, passes = tolerance(estimator.tol) if method is None else None, checks.whole(estimator.max_iter, "max_iter")
+    result = minimize(
+        problem,
+        chosen(estimator.method, problem, passes) if method is None else method,
+        max_queries=passes * samples,
+        tol=tol,
+        x0=x0,
+        seed=seed,
+        progress=bool(estimator.verbose),
+    )
+    if tol is not None and result.status is not Status.CERTIFIED:
+        warnings.warn(
+            f"the bounds {result.upper_bound_gap:.2g} (secondary) and {result.lower_bound_gap:.2g} (training loss) are not "
+            f"within `tol` after {estimator.max_iter} passes: raise `max_iter` or `tol`, or scale the data",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return replace(result, problem=None), max(1, math.ceil(result.queries.total / samples))
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed for a run."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

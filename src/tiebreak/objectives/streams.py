@@ -1,0 +1,117 @@
+"""Objectives that are seen through fresh samples alone: an endless source in place of a data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiebreak import checks
+from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.callables import Computed, EndOfStream, OracleError
+
+
+@dataclass(frozen=True)
+class Stream(Computed):
+    """The expectation of a loss over a source of independent samples, which may be endless.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(rng, size) -> batch``: as many fresh, independent samples, in any form. A source that is a function of ``rng``
+        alone gives the same run for the same seed; ``tiebreak.sources`` reads files, loaders and iterators. A source that
+        comes to its end raises StopIteration, or returns fewer samples (the first axis of an array, or of the first array in
+        a tuple or dict, counts them), and so ends the run.
+    value_and_grad : callable
+        ``value_and_grad(x, batch) -> (float, array of shape (dimension,))``: the mean of the loss over a batch and its
+        gradient, at x.
+    dimension : int
+        Number of variables.
+    convex : bool, optional
+        Whether the expectation is convex, if that is known.
+    lipschitz : float, optional
+        A smoothness constant of the expectation, if one is known.
+    strong_convexity : float, optional
+        A constant μ such that the expectation less ½ μ ‖x‖² is convex, if one is known.
+    floor : float, optional
+        A number that the expectation is never below, if one is known; 0 for most losses.
+
+    Examples
+    --------
+    The mean of ½ ‖x − u‖², u uniform between 0 and 1:
+
+    >>> import numpy as np
+    >>> def squares(x, u):
+    ...     return 0.5 * np.mean(np.sum((x - u) ** 2, axis=1)), x - u.mean(axis=0)
+    >>> stream = Stream(lambda rng, size: rng.random((size, 2)), squares, 2, convex=True)
+    >>> value, gradient = stream.estimate([0.5, 0.0], samples=10_000)
+    >>> gradient.round(1)
+    array([-0. , -0.5])
+    """
+
+    draw: Callable[[np.random.Generator, int], Any]
+    value_and_grad: Callable[[np.ndarray, Any], tuple[float, np.ndarray]]
+    dimension: int
+    convex: bool | None = None
+    lipschitz: float = math.nan
+    strong_convexity: float = 0.0
+    floor: float = -math.inf
+
+    def __post_init__(self) -> None:
+        if not callable(self.draw):
+            raise ValueError(f"`draw` must be a function of (rng, size), got {checks.shown(self.draw)}")
+        if not callable(self.value_and_grad):
+            raise ValueError(f"`value_and_grad` must be a function of (x, batch), got {checks.shown(self.value_and_grad)}")
+        object.__setattr__(self, "dimension", checks.whole(self.dimension, "dimension"))
+
+    @property
+    def n_samples(self) -> float:  # type: ignore[override]
+        return math.inf
+
+    def sample(self, rng: np.random.Generator, size: int) -> Any:
+        """Return a batch of fresh samples; raise :class:`EndOfStream` if there are not as many left."""
+        name = getattr(self.draw, "__qualname__", None) or type(self.draw).__name__
+        try:
+            batch = self.draw(rng, size)
+        except StopIteration:
+            raise EndOfStream(f"`{name}` has come to its end", self) from None
+        except OracleError:
+            raise
+        except Exception as error:
+            raise OracleError(f"`{name}` raised {type(error).__name__}: {error}", self) from error
+        count = rows_in(batch)
+        if count is not None and count < size:
+            raise EndOfStream(f"`{name}` has come to its end: it returned {count} of {size} samples", self)
+        if count is not None and count > size:
+            raise OracleError(f"`{name}` must return as many samples as it is asked for, got {count} for {size}", self)
+        return batch
+
+    def estimate(self, x: Any, samples: int = 10_000, seed: int = 0) -> tuple[float, np.ndarray]:
+        """Return the value and the gradient at x of the mean over fresh samples."""
+        x = checks.vector(x, "x", self.dimension)
+        batch = self.sample(np.random.default_rng(checks.whole(seed, "seed", least=0)), checks.whole(samples, "samples"))
+        gradient = np.zeros_like(x)
+        value, _ = accumulate(self, batch, x, 1.0, x, 0.0, gradient)
+        return float(value), gradient
+
+
+@draw.register(Stream)
+def _(objective: Stream, rng: np.random.Generator, batch: np.ndarray) -> Any:
+    return objective.sample(rng, batch.size)
+
+
+def rows_in(batch: Any) -> int | None:
+    """Return how many samples a batch holds; None if it does not say."""
+    if batch is None:
+        return 0
+    if isinstance(batch, dict):
+        batch = tuple(batch.values())
+    if isinstance(batch, (tuple, list)) and batch and hasattr(batch[0], "shape"):
+        batch = batch[0]
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) > 0 else None
+    return len(batch) if isinstance(batch, list) else None

@@ -1,0 +1,21 @@
+"""Every estimator keeps scikit-learn's rules."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tiebreak.learn import ContinualDictionaryLearning, MinNormRegressor, TieBreakClassifier, TieBreakRegressor
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        TieBreakRegressor(max_iter=100),
+        TieBreakClassifier(max_iter=100),
+        MinNormRegressor(constraint="l1", max_iter=100),  # the set of the others: compiled once
+        ContinualDictionaryLearning(n_components=2, max_iter=5),
+    ]
+)
+def test_an_estimator_keeps_the_rules_of_scikit_learn(estimator, check):
+    check(estimator)
