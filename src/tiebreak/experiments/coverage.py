@@ -123,9 +123,9 @@ class Coverage(Study):
         repeats = plan.seeds * (QUICK_REPEATS if plan.quick else REPEATS)
         return Section(
             "The cut may not lose a minimiser of g, or the guarantee is gone. All of them are known here, and each cut of "
-            "each run is held against them: with the slack of theory, with a small share of it, with the automatic one (three "
-            "standard errors, watched during the run) and with none. Runs begin at a minimiser of g, where the cut is "
-            "tightest. Beside it, the errors of the estimates and the bounds that the lemmas give for them.",
+            "each run is held against them: with the slack of theory, with a small share of it, with the automatic one "
+            "(three standard errors, watched during the run) and with none. Runs begin at a minimiser of g, where the "
+            "cut is tightest. Beside it, the errors of the estimates and the bounds that the lemmas give for them.",
             [_kept(found, repeats), _errors(found)],
             [kept_table(found), error_table(found)],
             claims(found),

@@ -81,21 +81,21 @@ def shrunk(slack: Any, share: float) -> Any:
 def run(seed: int, method: str, convex: bool, share: float, horizons: list[int], repeats: int) -> Outcome:
     """Run a method some times for each horizon, from a minimiser of g; return the mean gaps of its answers."""
     case = known(seed, convex)
-    rows, record = [], {"method": method, "seconds": 0.0}
+    rows, seconds = [], 0.0
     for horizon in horizons:
         configured = with_share(method, case.problem, horizon, share)
-        settings = {"x0": case.x0, "max_queries": None, "max_iterations": horizon, "progress": False}
+        settings: dict[str, Any] = {"x0": case.x0, "max_queries": None, "max_iterations": horizon, "progress": False}
         results = [tiebreak.minimize(case.problem, configured, seed=repeats * seed + k, **settings) for k in range(repeats)]
         gaps = [np.mean([gap(result.x) for result in results]) for gap in (case.lower_gap, case.upper_gap)]
         slack = float(configured.slack(np.array([horizon]))[0])  # type: ignore[attr-defined]
         rows.append([horizon, *gaps, slack, results[0].queries.total])
-        record["seconds"] += sum(result.seconds for result in results)
+        seconds += sum(result.seconds for result in results)
     columns = ("horizon", "lower_gap", "upper_gap", "slack", "queries")
     arrays = dict(zip(columns, np.array(rows, dtype=float).T, strict=True))
     corners = case.problem.domain.radius * np.eye(DIMENSION)  # where a convex function is largest
     largest = max(case.lower_gap(sign * corner) for corner in corners for sign in (1.0, -1.0))
     last = {f"last_{name}": float(values[-1]) for name, values in arrays.items()}
-    return Outcome(arrays, {**record, **last, "largest_lower_gap": largest})
+    return Outcome(arrays, {"method": method, "seconds": seconds, **last, "largest_lower_gap": largest})
 
 
 def race(seed: int, method: str, max_queries: int) -> Outcome:
@@ -140,11 +140,12 @@ class Rates(Study):
         gaps = (Measure("lower_gap", "lower gap g(x) − g*"), Measure("upper_gap", "upper gap f(x) − f*, signed", "symlog"))
         return Section(
             "How fast both gaps fall with the horizon T: for each T a run of its own, with the steps, momenta and slack of "
-            "the theorems, from a minimiser of g. For f convex the upper gap is f − f*, for f not convex it is the Frank-Wolfe "
-            "gap max ⟨∇f(x), x − s⟩ over all minimisers s of g, at the point of least stationarity in the second half.\n\n"
+            "the theorems, from a minimiser of g. For f convex the upper gap is f − f*, for f not convex it is the "
+            "Frank-Wolfe gap max ⟨∇f(x), x − s⟩ over all minimisers s of g, where it is least "
+            "in the second half.\n\n"
             f"The slack of theory is far larger than g can be on the whole set, so that the cut takes nothing away. The "
-            f"slopes are therefore measured with 1/{1 / SHARE:.0f} of it, which still keeps all minimisers of g nearly always (see "
-            "the study of coverage); below, both are shown. The rates are upper bounds, and a gap may fall faster.",
+            f"slopes are therefore measured with 1/{1 / SHARE:.0f} of it, which still keeps all minimisers of g nearly "
+            "always (see the study of coverage); both are shown. The rates are upper bounds: a gap may fall faster.",
             [
                 _figure("slopes", f"With 1/{1 / SHARE:.0f} of the slack of theory; dashed, the theorem's bound, scaled to "
                         f"begin where the gap does. Mean and range over {plan.seeds} seeds.", found),
@@ -159,13 +160,13 @@ class Rates(Study):
                 "problem": "8 variables, 400 samples a level, ℓ1 ball of radius 3; the minimisers of g are a polygon",
                 "horizons": ", ".join(map(str, QUICK_HORIZONS if plan.quick else HORIZONS)),
                 "constants": "estimated from the data (Theory), δ = 0.1, c = 1",
-                "race": f"{QUICK_QUERIES if plan.quick else QUERIES:,} samples; aR-IP-SeG with γ_t = (t+1)^(−3/4)/(L_f + L_g) "
-                "and ρ_t = (t+1)^(1/4)",
+                "race": f"{QUICK_QUERIES if plan.quick else QUERIES:,} samples; aR-IP-SeG with "
+                "γ_t = (t+1)^(−3/4)/(L_f + L_g) and ρ_t = (t+1)^(1/4)",
             },
             [
                 "the theorems bound the upper gap from above. It is below zero nearly always (g is not least yet, and f is "
-                "better than at any minimiser of g), and its absolute value falls more slowly than the lower gap: no theorem says "
-                "how fast. Its slopes in the table are of absolute values.",
+                "better than at any minimiser of g), and its absolute value falls more slowly than the lower gap: no "
+                "theorem says how fast. Its slopes in the table are of absolute values.",
             ],
         )  # fmt: skip
 
