@@ -131,7 +131,7 @@ def test_studies_share_runs():
     assert not {task.key for task in STUDIES["regression"].tasks(Plan(seeds=1, quick=True))} & keys["regression"]
 
 
-@pytest.mark.parametrize("name", ["regression", "dictionary", "ablation", "rivals"])
+@pytest.mark.parametrize("name", list(STUDIES))
 def test_a_study_without_any_finished_run_still_has_a_section(name):
     from tiebreak.experiments.study import Runs
 
