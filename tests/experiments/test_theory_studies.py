@@ -59,7 +59,8 @@ def falling(exponent: float, upper: float = -1.0, seeds: int = 10):
     for seed in range(seeds):
         gap = horizons**exponent * np.exp(0.05 * noise.standard_normal(3))
         arrays = {"horizon": horizons, "lower_gap": gap, "upper_gap": upper * gap}
-        made[seed] = Outcome(arrays, {"last_slack": 5.0, "largest_lower_gap": 1.0, "last_upper_gap": upper * gap[-1]})
+        made[seed] = Outcome(arrays, {"last_slack": 5.0, "largest_lower_gap": 1.0, "first_upper_gap": 1.2 * gap[0]})
+        made[seed].record["last_upper_gap"] = upper * gap[-1]
     return made
 
 
@@ -80,6 +81,7 @@ def test_an_upper_gap_may_be_as_negative_as_it_likes_but_not_fall_too_slowly():
     (setting,) = (s for s in SETTINGS if s.label == "SBCGF, f convex")
     assert max(in_bounds(setting, falling(-0.2)).values()) < 0.0
     assert max(in_bounds(setting, falling(-1.5, upper=1.0)).values()) < 1.0
+    assert max(in_bounds(setting, falling(-1.5, upper=1.0)).values()) > 0.8
     assert min(in_bounds(setting, falling(-0.2, upper=1.0)).values()) > 1.0
 
 

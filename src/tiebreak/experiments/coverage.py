@@ -21,7 +21,7 @@ from tiebreak.experiments.stepping import steps
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Table, Task
 from tiebreak.methods.base import Budget
 
-ITERATIONS, QUICK_ITERATIONS = 300, 60
+ITERATIONS, QUICK_ITERATIONS = 200, 60
 REPEATS, QUICK_REPEATS = 10, 2  # runs of a seed, with new samples and the same data
 ROUNDING = 1e-12  # by which a cut without slack may miss what it should keep
 LABELS = {"sbcgi": "SBCGI", "sbcgf": "SBCGF"}
@@ -31,6 +31,7 @@ SLACKS = {
     "auto": "three standard errors (auto)",
     "none": "no slack (-M)",
 }
+STYLES = {"theory": "-", "share": "--", "auto": "-.", "none": "-"}
 ERRORS = {"lower_gradient": "∇ĝ", "lower_value": "ĝ", "upper_gradient": "∇f̂"}
 
 
@@ -203,7 +204,8 @@ def error_table(found: Found) -> Table:
 def _kept(found: Found, repeats: int) -> Figure:
     panels = [
         Panel(f"{label}: share of runs whose cut keeps all", [
-            band(SLACKS[slack], found[method, slack], "t", "kept") for slack in SLACKS if found[method, slack]
+            band(SLACKS[slack], found[method, slack], "t", "kept", style=style)
+            for slack, style in STYLES.items() if found[method, slack]
         ], "iteration")
         for method, label in LABELS.items()
     ]  # fmt: skip

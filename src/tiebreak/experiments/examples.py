@@ -157,8 +157,8 @@ class Examples(Study):
         end = "at the end of the budget: median (range) over seeds"
         return Section(
             "Three problems that are simple bilevel problems. Least norm: of all models that fit 40 samples in 100 "
-            "dimensions, the one of least ℓ2 norm, which the pseudo-inverse gives. Lifelong learning: a model learns a new task among "
-            "those that are best on a memory of three old ones. Conic constraints: a loss is minimised under 500 "
+            "dimensions, the one of least ℓ2 norm, which the pseudo-inverse gives. Lifelong learning: a model learns a new "
+            "task among those that are best on a memory of three old ones. Conic constraints: a loss is minimised under 500 "
             "second-order cone constraints, whose squared violation is the lower level.",
             [
                 compare("norm", f"Least norm. {seeds}", found["norm"], LEXICOGRAPHIC),

@@ -22,7 +22,7 @@ from tiebreak.experiments.tracing import trace
 
 TRAIN, TEST = 2000, 1000
 RADIUS = 100.0
-QUERIES, QUICK_QUERIES = 4_000_000, 100_000
+QUERIES, QUICK_QUERIES = 10_000_000, 100_000
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "CG-BiO": "cg-bio", "DBGD": "dbgd"}
 AUTOMATIC = {"sbcgi": tiebreak.SBCGI, "sbcgf": tiebreak.SBCGF, "cg-bio": tiebreak.CGBiO}
 TOLERANCES = (0.001, 0.003, 0.01, 0.03, 0.1)  # by which g may exceed g*, in nats
