@@ -17,11 +17,12 @@ from tiebreak.experiments.comparing import Measure, Traces, at, compare, paramet
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Task
 from tiebreak.experiments.tracing import trace
 
-QUERIES, QUICK_QUERIES = 2_000_000, 40_000
+QUERIES, QUICK_QUERIES = 20_000_000, 40_000
 NORM_SIZE = (40, 100)  # samples and variables of the lexicographic example
 MEMORY, NEW, VARIABLES = 60, 200, 100  # samples of old tasks, of the new one, and variables
 OLD_TASKS = 3
 CONSTRAINTS, ROWS, COORDINATES, TERMS = 500, 4, 10, 300  # of the conic example, and samples of its objective
+CONIC_RADIUS = 6.0  # of the ℓ1 ball
 BOTH = {"SBCGI": "sbcgi", "SBCGF": "sbcgf"}
 KINDS = {"sbcgi": tiebreak.SBCGI, "sbcgf": tiebreak.SBCGF}
 LEXICOGRAPHIC = (Measure("distance", "distance to A⁺b, relative"), Measure("lower", "training loss g(x)"))
@@ -103,7 +104,7 @@ def conic_problem(seed: int) -> tuple[tiebreak.Problem, np.ndarray]:
     B = rng.standard_normal((TERMS, COORDINATES))
     target = B @ (inside + 2.0 * rng.standard_normal(COORDINATES)) + 0.1 * rng.standard_normal(TERMS)
     return tiebreak.Problem(
-        tiebreak.LeastSquares(B, target), tiebreak.ConeDistance(H, h, "second-order"), tiebreak.L1Ball(20.0)
+        tiebreak.LeastSquares(B, target), tiebreak.ConeDistance(H, h, "second-order"), tiebreak.L1Ball(CONIC_RADIUS)
     ), inside
 
 
@@ -116,9 +117,9 @@ def conic_reference(problem: tiebreak.Problem) -> tuple[float, str]:
     x = cvxpy.Variable(problem.dimension)
     f, g, domain = problem
     A, b = f.matrix.array, f.targets
-    points = zip(g.matrices, g.offsets, strict=True)
-    cones = [cvxpy.SOC(-(H[0] @ x + h[0]), H[1:] @ x + h[1:]) for H, h in points]
-    program = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(A @ x - b)), [*cones, cvxpy.norm1(x) <= domain.radius])
+    height, *others = (g.matrices[:, k] @ x + g.offsets[:, k] for k in range(g.offsets.shape[1]))
+    cones = cvxpy.SOC(-height, cvxpy.vstack(others), axis=0)
+    program = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(A @ x - b)), [cones, cvxpy.norm1(x) <= domain.radius])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is inaccurate is said by its status
         program.solve(solver=cvxpy.CLARABEL)
@@ -128,7 +129,7 @@ def conic_reference(problem: tiebreak.Problem) -> tuple[float, str]:
 EXAMPLES: Mapping[str, tuple[Any, dict[str, str]]] = {
     "norm": (lexicographic, {"SBCGF": "sbcgf"}),
     "lifelong": (lifelong, BOTH),
-    "conic": (conic, {"SBCGI": "sbcgi"}),
+    "conic": (conic, {"SBCGF": "sbcgf"}),
 }
 
 
@@ -197,9 +198,9 @@ def claims(found: Mapping[str, Traces]) -> list[Claim]:
               "task alone", "Appendix A.2",
               *each(lambda label: fewer(at(learned[label], "memory"), known(label, "forgetful_memory"), 0.01))),
         Claim("Many conic constraints are met: none is violated by more than 0.01", "Appendix A",
-              *within(at(found["conic"]["SBCGI"], "violation"), -np.inf, 0.01)),
+              *within(at(found["conic"]["SBCGF"], "violation"), -np.inf, 0.01)),
         Claim("… and f is within 1 % of f*", "Appendix A",
-              *within(_numbers(at(found["conic"]["SBCGI"], "excess")), -0.01, 0.01)),
+              *within(_numbers(at(found["conic"]["SBCGF"], "excess")), -0.01, 0.01)),
     ]  # fmt: skip
 
 
