@@ -19,7 +19,7 @@ from tiebreak.experiments.comparing import Measure, compare
 from tiebreak.experiments.drawing import Figure, Line, Panel, band_of
 from tiebreak.experiments.known import DIMENSION, RADIUS, Known, known
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Table, Task
-from tiebreak.experiments.tracing import trace
+from tiebreak.experiments.tracing import solved, trace
 from tiebreak.methods.base import Budget
 
 SHARE = 1 / 3000  # of the slack of theory: a round number that is just large enough in the study of coverage
@@ -84,8 +84,8 @@ def run(seed: int, method: str, convex: bool, share: float, horizons: list[int],
     rows, seconds = [], 0.0
     for horizon in horizons:
         configured = with_share(method, case.problem, horizon, share)
-        settings: dict[str, Any] = {"x0": case.x0, "max_queries": None, "max_iterations": horizon, "progress": False}
-        results = [tiebreak.minimize(case.problem, configured, seed=repeats * seed + k, **settings) for k in range(repeats)]
+        settings: dict[str, Any] = {"x0": case.x0, "max_queries": None, "max_iterations": horizon}
+        results = [solved(case.problem, configured, seed=repeats * seed + k, **settings) for k in range(repeats)]
         gaps = [np.mean([gap(result.x) for result in results]) for gap in (case.lower_gap, case.upper_gap)]
         slack = float(configured.slack(np.array([horizon]))[0])  # type: ignore[attr-defined]
         rows.append([horizon, *gaps, slack, results[0].queries.total])
