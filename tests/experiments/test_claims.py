@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak.experiments.claims import Judgement, Verdict, fewer, least, most, sign_test, together, within
+from tiebreak.experiments.claims import Judgement, Verdict, fewer, least, most, second, sign_test, together, within
 
 
 def by_seed(values):
@@ -62,6 +62,9 @@ def test_the_least_and_the_most_are_found_among_all():
     values = {"a": by_seed([1.0] * 6), "b": by_seed([2.0] * 6), "c": by_seed([3.0] * 6)}
     assert least(values, "a", "b", "c").verdict is Verdict.HOLDS
     assert least(values, "b", "a", "c").verdict is Verdict.FAILS
+    assert second(values, "a", "b", "c").verdict is Verdict.HOLDS
+    assert second(values, "b", "a", "c").verdict is Verdict.FAILS  # it is the first
+    assert second(values, "a", "c", "b").verdict is Verdict.FAILS
     assert most(values, "c").verdict is Verdict.HOLDS
     assert most(values, "b").verdict is Verdict.FAILS
 

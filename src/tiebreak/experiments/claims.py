@@ -105,6 +105,12 @@ def least(values: Mapping[str, Mapping[int, float]], label: str, *others: str) -
     return together(**{other: fewer(values[label], values[other]) for other in others})
 
 
+def second(values: Mapping[str, Mapping[int, float]], first: str, label: str, *others: str) -> Judgement:
+    """Judge whether one of several has larger values than the first, and smaller ones than each of some others."""
+    behind = {first: fewer(values[first], values[label])}
+    return together(**behind, **{other: fewer(values[label], values[other]) for other in others})
+
+
 def most(values: Mapping[str, Mapping[int, float]], label: str) -> Judgement:
     """Judge whether one of several has larger values than all others."""
     return together(**{other: fewer(values[other], values[label]) for other in values if other != label})

@@ -14,7 +14,7 @@ import numpy as np
 
 import tiebreak
 from tiebreak.data import Atoms
-from tiebreak.experiments.claims import Claim, fewer, least, most, together, within
+from tiebreak.experiments.claims import Claim, fewer, least, most, second, together, within
 from tiebreak.experiments.comparing import Measure, Traces, at, compare, parameters, table
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Table, Task
 from tiebreak.experiments.tracing import solved, trace
@@ -217,7 +217,7 @@ def claims(traces: Traces, first: Mapping[int, Outcome]) -> list[Claim]:
     levels = {label: within(lower[label], level / 10**0.5, level * 10**0.5) for label, level in LEVELS.items()}
     return [
         Claim("SBCGF has the smallest lower-level gap", "Fig. 2(a)", *least(lower, "SBCGF", "SBCGI", *baselines)),
-        Claim("SBCGI has the second-smallest lower-level gap", "Fig. 2(a)", *least(lower, "SBCGI", *baselines)),
+        Claim("SBCGI has the second-smallest lower-level gap", "Fig. 2(a)", *second(lower, "SBCGF", "SBCGI", *baselines)),
         Claim("DBGD-sto is poor at the lower level, compared with SBCGI and SBCGF", "Fig. 2(a)",
               *together(SBCGI=fewer(lower["SBCGI"], lower["DBGD-sto"]), SBCGF=fewer(lower["SBCGF"], lower["DBGD-sto"]))),
         Claim("aR-IP-SeG is poor at the lower level, compared with SBCGI and SBCGF", "Fig. 2(a)",
