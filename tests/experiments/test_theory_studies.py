@@ -96,7 +96,7 @@ def test_samples_to_reach_an_accuracy_are_counted_from_where_it_stays():
     assert to_reach(Outcome(arrays, {}), 0.2) == 3.0
     assert to_reach(Outcome(arrays, {}), 0.05) == math.inf
     assert power_of(race(2.0)[0]) == pytest.approx(2.0, abs=0.3)
-    assert math.isnan(power_of(race(2.0, offset=0.9)[0]))
+    assert power_of(race(2.0, offset=0.9)[0]) == math.inf
 
 
 def test_the_papers_rates_are_recognised_and_others_are_not():
@@ -107,6 +107,23 @@ def test_the_papers_rates_are_recognised_and_others_are_not():
     slow = {s.label: falling(s.rate / 2, upper=1.0) for s in SETTINGS}
     racing = {"SBCGI": race(4.0), "aR-IP-SeG": race(2.0)}
     assert {claim.verdict for claim in rates.claims(slow, slow, racing)} == {FAILS}
+
+
+@pytest.mark.parametrize(
+    ("sbcgi", "others", "expected"),
+    [
+        (0.0, 0.9, [HOLDS, HOLDS]),  # aR-IP-SeG never gets there
+        (0.9, 0.0, [OPEN, FAILS]),
+        (0.9, 0.9, [OPEN, OPEN]),
+    ],
+)
+def test_runs_that_reach_too_little_are_not_left_out(sbcgi, others, expected):
+    ours = {s.label: falling(s.rate) for s in SETTINGS}
+    racing = {"SBCGI": race(2.0, offset=sbcgi), "aR-IP-SeG": race(2.0, offset=others)}
+    found = [claim.verdict for claim in rates.claims(ours, ours, racing)]
+    assert found[-2:] == expected
+    racing["SBCGI"] = {**race(2.0), 3: race(2.0, offset=0.9)[3]}  # one seed is enough
+    assert rates.claims(ours, ours, racing)[-2].verdict is OPEN
 
 
 def test_a_share_of_the_slack_is_what_the_lower_gap_follows():
