@@ -204,12 +204,26 @@ def test_an_unknown_study_is_refused_with_the_known_ones():
     assert ", ".join(STUDIES) in done.output
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+@pytest.mark.parametrize("place", ["file", "file/below/it"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, place):
     (tmp_path / "file").touch()
-    done = CliRunner().invoke(app, ["reproduce", "regression", "--out", str(tmp_path / "file")], env={"COLUMNS": "300"})
+    done = CliRunner().invoke(app, ["reproduce", "regression", "--out", str(tmp_path / place)], env={"COLUMNS": "300"})
     assert done.exit_code == 2
     assert "--out" in done.output
-    assert str(tmp_path / "file") in done.output
+    assert "--data" not in done.output
+    assert str(tmp_path / place) in done.output
+
+
+def test_data_that_need_a_package_name_it(tmp_path, monkeypatch):
+    def fetch(*args, **arguments):
+        raise ImportError("no pandas")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)  # as it fails where pandas is not installed
+    arguments = ["reproduce", "fairness", "--data", "adult", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert "--data" in done.output
+    assert "tiebreak[pandas]" in done.output
 
 
 @pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seeds", "0")])
