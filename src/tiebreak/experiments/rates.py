@@ -152,8 +152,8 @@ class Rates(Study):
             "in the second half.\n\n"
             f"The slack of theory is far larger than g can be on the whole set, so that the cut takes nothing away. The "
             f"slopes are therefore measured with 1/{1 / SHARE:.0f} of it, a share that was chosen to be just large enough "
-            "in the study of coverage, which says how often the cut then keeps all minimisers of g; both are shown. The rates "
-            "are upper bounds: a gap may fall faster.",
+            "in the study of coverage, which says how often the cut then keeps all minimisers of g; both are shown. The "
+            "rates are upper bounds: a gap may fall faster.",
             [
                 _figure("slopes", f"With 1/{1 / SHARE:.0f} of the slack of theory; dashed, the theorem's bound, scaled to "
                         f"begin where the gap does. Mean and range over {plan.seeds} seeds.", found),
