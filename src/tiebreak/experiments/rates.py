@@ -22,7 +22,7 @@ from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Tabl
 from tiebreak.experiments.tracing import trace
 from tiebreak.methods.base import Budget
 
-SHARE = 1 / 3000  # of the slack of theory: a round number that is just large enough in the study of coverage
+SHARE = 1 / 3000  # of the slack of theory: a round number, fixed by what cuts keep before any slope was measured
 HORIZONS, QUICK_HORIZONS = tuple(1000 * 4**k for k in range(5)), (250, 1000, 4000)
 REPEATS, QUICK_REPEATS = 3, 1  # runs whose gaps are averaged, with new samples and the same data
 QUERIES, QUICK_QUERIES = 2_000_000, 20_000
@@ -148,7 +148,7 @@ class Rates(Study):
             "the theorems, from a minimiser of g. For f convex the upper gap is f − f*, for f not convex it is the "
             "Frank-Wolfe gap max ⟨∇f(x), x − s⟩ over all minimisers s of g, where it is least "
             "in the second half.\n\n"
-            f"The slack of theory is far larger than g can be on the whole set, so that the cut takes nothing away. The "
+            "The slack of theory is mostly larger than g can become on the whole set: the cut takes nothing away. The "
             f"slopes are therefore measured with 1/{1 / SHARE:.0f} of it, which still keeps all minimisers of g nearly "
             "always (see the study of coverage); both are shown. The rates are upper bounds: a gap may fall faster.",
             [
