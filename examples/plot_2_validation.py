@@ -45,7 +45,8 @@ def error(part, coef):
 # All the way to the left, and still a choice
 # -------------------------------------------
 #
-# Models at the left fit best. They differ by what they predict for pages that nobody has seen.
+# The two best fits leave some hundredths of a per cent of the training data unexplained. They differ by what they
+# predict for pages that no model has seen.
 
 figure, panel = plt.subplots(figsize=(8, 4.6), layout="constrained")
 panel.plot(

@@ -57,8 +57,10 @@ for name, result in results.items():
 free = np.linalg.pinv(camera) @ photograph
 
 # %%
-# Four explanations
-# -----------------
+# Three explanations
+# ------------------
+#
+# The error is the root of the mean square over all cells; the misfit is what the photograph leaves unexplained, none.
 
 shown = {
     "photograph": photograph,
@@ -75,7 +77,7 @@ for panel, (name, image) in zip(panels, shown.items(), strict=True):
     panel.set(xticks=[], yticks=[])
     if image.size == scene.size and name != "the scene":
         wrong = np.sqrt(np.mean((image - scene.ravel()) ** 2))
-        panel.set_xlabel(f"error {wrong:.3f} (root mean square)\nmisfit {explains.value(image):.0e}")
+        panel.set_xlabel(f"error {wrong:.3f}\nmisfit {explains.value(image):.0e}")
 panels[0].set_xlabel("16 × 16 pixels")
 panels[-1].set_xlabel("32 × 32 cells")
 figure.colorbar(drawn, ax=panels, label="brightness", shrink=0.7)

@@ -66,13 +66,14 @@ left.set(xlabel="asset, by risk", ylabel="weight, %", xticks=place)
 left.legend(frameon=False)
 
 order = np.argsort(bad_month(today))
-right.axhspan(-20, FLOOR, color="#f6e3de", label="promise broken")
+right.axhspan(-20, FLOOR, color="#f6e3de")
+right.text(0.98, 0.05, "promise broken", color="#a04a3a", ha="right", transform=right.transAxes)
 right.plot(bad_month(today)[order], "o", color="#8b8b8b", label="today")
 right.plot(bad_month(result.x)[order], "*", color="#c2486d", markersize=9, label="robust, nearest to today")
 right.set(
     xlabel="scenario, worst first", ylabel="return of one month in twenty, %", ylim=(bad_month(today).min() - 0.7, None)
 )
-right.legend(frameon=False, loc="lower right")
+right.legend(frameon=False, loc="upper left")
 for panel in (left, right):
     panel.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -7,6 +7,7 @@ the last one is trained. Among the last layers that fit best, we ask for the one
 points: both losses are written in JAX.
 """
 
+import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
@@ -56,12 +57,14 @@ usual = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_
 # %%
 # Two networks that fit the same points
 # -------------------------------------
+#
+# Dots are the training points, the black line is where the decision changes.
 
 grid = np.stack(np.meshgrid(np.linspace(-1.7, 2.7, 160), np.linspace(-1.2, 1.7, 120)), axis=-1)
 new_points, new_label = make_moons(4000, noise=0.2, random_state=2)
 figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.3), sharey=True, layout="constrained")
 for panel, result, name in zip(panels, (usual, robust), ("some best fit", "the best fit for noisy points"), strict=True):
-    found = exact.parameters(result)
+    found = jax.tree.map(np.float32, exact.parameters(result))  # enough for a picture
     score = np.asarray(network(found, grid))
     right = np.mean((np.asarray(network(found, new_points)) > 0) == new_label)
     colours = panel.contourf(
