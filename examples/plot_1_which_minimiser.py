@@ -61,8 +61,8 @@ path = np.array([step[0] for step in steps])
 foot = offset * slope / (slope @ slope)  # the point of the line that is nearest to the origin
 along = np.array([-slope[1], slope[0]]) / np.linalg.norm(slope) * np.sqrt(1.0 - foot @ foot)
 
-figure, panels = plt.subplots(1, 4, figsize=(12, 3.7), sharey=True, layout="constrained")
-for panel, t in zip(panels, (0, 2, 4, 60), strict=True):
+figure, panels = plt.subplots(2, 2, figsize=(8, 8.4), sharex=True, sharey=True, layout="constrained")
+for panel, t in zip(panels.flat, (0, 2, 4, 60), strict=True):
     here, atom, normal, bound = steps[t]
     disc = plt.Circle((0, 0), 1.0, facecolor="#eef3fa", edgecolor="#2a6fbb", label="the set Z")
     panel.add_patch(disc)
@@ -76,9 +76,12 @@ for panel, t in zip(panels, (0, 2, 4, 60), strict=True):
     panel.annotate("", atom, here, arrowprops={"arrowstyle": "->", "color": "#2a6fbb", "linewidth": 1.4})
     (goal,) = panel.plot(*result.x, "*", color="#c2486d", markersize=14)
     panel.set_title(f"iteration {t}", fontsize=11)
-    panel.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal", xlabel="$x_1$")
-panels[0].set_ylabel("$x_2$")
+    panel.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+for panel in panels[1]:
+    panel.set_xlabel("$x_1$")
+for panel in panels[:, 0]:
+    panel.set_ylabel("$x_2$")
 handles = [disc, line, lines.legend_elements()[0][0], cut.legend_elements()[0][0], walk, goal]
 names = ["the set Z", "minimisers of g", "level lines of f", "cut off", "iterates, arrow: towards s", "the answer"]
-figure.legend(handles, names, loc="outside lower center", ncols=6, frameon=False)
+figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
 plt.show()

@@ -57,7 +57,7 @@ print("left of the first task after each task, %:", kept[:, 0].round(1), "refitt
 # What is left of each task
 # -------------------------
 
-figure = plt.figure(figsize=(11, 4), layout="constrained")
+figure = plt.figure(figsize=(10, 3.8), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=[3, 1])
 panels = left.subplots(1, 3, sharey=True)
 for number, (panel, name) in enumerate(zip(panels, ("digits 0-3", "digits 4-6", "digits 7-9"), strict=True)):

@@ -58,7 +58,7 @@ print(result)
 # What changes
 # ------------
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 place = np.arange(1, ASSETS + 1)
 left.bar(place - 0.2, 100 * today, 0.4, color="#b9b9b9", label="today")
 left.bar(place + 0.2, 100 * result.x, 0.4, color="#c2486d", label="robust, nearest to today")

@@ -62,7 +62,7 @@ usual = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_
 
 grid = np.stack(np.meshgrid(np.linspace(-1.7, 2.7, 160), np.linspace(-1.2, 1.7, 120)), axis=-1)
 new_points, new_label = make_moons(4000, noise=0.2, random_state=2)
-figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.3), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(9.5, 4), sharey=True, layout="constrained")
 for panel, result, name in zip(panels, (usual, robust), ("some best fit", "the best fit for noisy points"), strict=True):
     found = jax.tree.map(np.float32, exact.parameters(result))  # enough for a picture
     score = np.asarray(network(found, grid))

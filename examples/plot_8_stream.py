@@ -59,9 +59,9 @@ certificates = [tiebreak.certify(problem, result.x, samples=size, delta=0.01) fo
 # -------------------------------
 #
 # The run first looks for a fast route, and then spreads the parcels as far as the accuracy of its estimates allows.
-# The bounds never knew the truth, and are never below it.
+# No bound is below the truth, which they do not know.
 
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.5, 3.8), layout="constrained")
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 order = np.argsort(times, kind="stable")
 fastest = times[order] == times.min()
 left.bar(np.arange(1, 13), 100 * result.x[order], color=np.where(fastest, "#3a8f5c", "#b9b9b9"))
