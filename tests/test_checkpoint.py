@@ -60,8 +60,12 @@ def test_ctrl_c_saves_a_compiled_run(problem, tmp_path):
     path = tmp_path / "run.npz"
     minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    stopped = minimize(problem, QUICK, max_queries=10**10, checkpoint=path)
+
+    def begin(snapshot):
+        if snapshot.phase == 1 and timer.ident is None:
+            timer.start()
+
+    stopped = minimize(problem, QUICK, max_queries=10**10, checkpoint=path, callback=begin)
     timer.join()
     assert stopped.status is Status.INTERRUPTED
     seen = []

@@ -334,12 +334,12 @@ class _Run:
         high, status = self._end_of_chunk(block, low)
         if status is not None:
             return status
-        self.clean = False
         unspent = self.current.unspent(self.state)
-        began = time.perf_counter()
+        schedules = [values[low:high] for values in block.schedules]
+        loop, began = self.current.loop, time.perf_counter()
         try:
-            schedules = (values[low:high] for values in block.schedules)
-            outcome = self.current.loop(self.problem, self.state, self.constants, *schedules, self.rng)
+            self.clean = False  # only now: Ctrl-C before the loop changes nothing
+            outcome = loop(self.problem, self.state, self.constants, *schedules, self.rng)
         finally:
             elapsed = time.perf_counter() - began
             self.seconds += elapsed

@@ -42,11 +42,12 @@ def test_values_that_are_not_finite_are_left_out():
         ([-1.0, 10.0], "log", "symlog"),
         ([0.0, 0.0], "log", "linear"),
         ([1.0, 2.0], "linear", "linear"),
+        ([1e-18, 1.0, 2.0, 3.0, 4.0, 5.0], "log", "log"),
     ],
 )
 def test_a_logarithmic_axis_is_symmetric_for_signed_numbers(values, scale, expected):
     ax = Canvas().subplots()
-    draw_panel(ax, Panel("t", [Line("a", np.arange(2.0), np.array(values))], "x", yscale=scale), {"a": "red"})
+    draw_panel(ax, Panel("t", [Line("a", np.arange(float(len(values))), np.array(values))], "x", yscale=scale), {"a": "red"})
     assert ax.get_yscale() == expected
 
 
@@ -58,3 +59,11 @@ def test_a_label_has_one_colour_in_all_panels_and_one_place_in_the_legend():
     assert [text.get_text() for text in canvas.legends[0].get_texts()] == ["a", "b"]
     assert [ax.lines[-1].get_color() for ax in canvas.axes[:2]] == [figure.colours["b"]] * 2
     assert [title for title, _ in images(figure)] == ["first", "second", "none"]
+
+
+def test_a_first_gap_of_zero_does_not_squeeze_the_others():
+    ax = Canvas().subplots()
+    values = np.array([0.0, 1e-18, *np.geomspace(1.0, 1e-4, 40)])
+    draw_panel(ax, Panel("t", [Line("a", np.arange(42.0), values)], "x", yscale="log"), {"a": "red"})
+    assert ax.get_yscale() == "log"
+    assert 1e-6 < ax.get_ylim()[0] < 1e-4

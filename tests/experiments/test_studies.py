@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_studies_share_runs():
     assert not {task.key for task in STUDIES["regression"].tasks(Plan(seeds=1, quick=True))} & keys["regression"]
 
 
-@pytest.mark.parametrize("name", ["regression", "dictionary", "ablation", "rivals"])
+@pytest.mark.parametrize("name", list(STUDIES))
 def test_a_study_without_any_finished_run_still_has_a_section(name):
     from tiebreak.experiments.study import Runs
 
@@ -153,6 +154,16 @@ def test_a_reference_is_accurate_and_says_so():
     assert abs(record["solver_gap"]) < 1e-6 * record["upper"]
     assert record["lower_floor"] <= record["lower"]
     assert record["upper_floor"] <= record["upper"]
+
+
+def test_without_cvxpy_the_library_solves_the_reference_itself(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)  # as if it were not installed
+    parts = small_parts()
+    record = solve(parts.train, parts.validation, 1.5, passes=2000).record
+    assert record["solver"].startswith("PB-APG")
+    assert record["solver_gap"] is None
+    assert 0.0 <= record["lower_bound_gap"] < 5e-3 * np.mean(parts.train.b**2)
+    json.dumps(record, allow_nan=False)
 
 
 def test_a_certificate_takes_the_place_of_a_reference_that_is_worse():

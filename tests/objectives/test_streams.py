@@ -76,8 +76,8 @@ class Opaque:
 
 
 def test_a_run_reaches_the_solution_within_its_bounds():
-    known = Problem(UPPER, LeastSquares(ROOT * np.sqrt(3), ROOT @ TRUTH * np.sqrt(3)), DOMAIN)  # the same expectation
-    best = minimize(known, max_queries=50_000)
+    upper = LeastSquares(np.eye(SIZE) * np.sqrt(SIZE), UPPER.center * np.sqrt(SIZE))  # the same functions
+    best = minimize(Problem(upper, LeastSquares(ROOT * np.sqrt(3), ROOT @ TRUTH * np.sqrt(3)), DOMAIN), max_queries=50_000)
     result = minimize(PROBLEM, max_queries=40_000)
     assert result.method.name == "sbcgi"
     assert result.certificate.confidence == 0.95
@@ -196,6 +196,23 @@ def test_no_more_samples_are_drawn_for_the_anchor_than_its_accuracy_takes():
     assert many.queries.lower == 8000
     assert few.queries.lower < 8000
     assert few.evaluations.lower == few.queries.lower
+
+
+def test_the_anchor_s_samples_follow_from_the_budget():
+    def samples(**budget):
+        with interpreted():
+            return minimize(PROBLEM, "sbcgi", x0=TRUTH, **budget).method.anchor_samples
+
+    assert samples(max_queries=2000) == 100
+    assert samples(max_iterations=40) == 40
+    assert samples(max_queries=None, time_limit=1e-9) == 100_000
+
+
+def test_the_constants_of_theory_are_estimated_from_a_stream():
+    with interpreted():
+        result = minimize(PROBLEM, SBCGI(preset="theory"), max_queries=300)
+    assert result.success
+    assert result.method.theory.lower_noise > 0.0
 
 
 def test_a_tolerance_is_confirmed_by_other_samples():

@@ -230,7 +230,7 @@ def claims(traces: Traces, first: Mapping[int, Outcome]) -> list[Claim]:
         Claim("aR-IP-SeG is worst at the upper level", "Fig. 2(b)", *most(upper, "aR-IP-SeG")),
         Claim("aR-IP-SeG recovers no more atoms than the first point has", "Fig. 2(c)", *within(change, -1.0, 0.0)),
         Claim("Lower gaps (of means) are near 1e-6 for SBCGF, 1e-4 for SBCGI, 3e-3 for DBGD-sto: within a factor of √10",
-              "levels of Fig. 2(a)", *together(**levels)),
+              "Fig. 2(a); the text has no numbers", *together(**levels)),
     ]  # fmt: skip
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 240  # of a line that is interpolated
-MARGIN = 0.06  # of the height, above and below the lines
+POSITIVE = 0.8  # share of numbers for a logarithmic axis that leaves out the others
+ROUNDING = 1e-6  # relative to the largest: what may be meant as 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Panel:
     lines : list of Line
     xlabel : str
     xscale, yscale : "linear", "log" or "symlog"
-        A logarithmic axis for numbers that are not all positive becomes a symmetric one.
+        A logarithmic axis for signed numbers becomes a symmetric one; if but a few are zero these are not drawn.
     """
 
     title: str
@@ -176,14 +177,16 @@ def images(figure: Figure) -> list[tuple[str, bytes]]:
 
 
 def _set_scale(ax: Axes, axis: str, scale: str, values: Sequence[np.ndarray]) -> None:
-    """Set the scale of an axis: a logarithmic one for positive numbers, a symmetric one for signed ones."""
+    """Set the scale of an axis: logarithmic for numbers that are nearly all positive, symmetric for signed ones."""
     flat = np.concatenate([np.zeros(0), *(np.asarray(v, dtype=float).ravel() for v in values)])
     flat = flat[np.isfinite(flat)]
     sizes = np.abs(flat[flat != 0.0])
     if scale == "linear" or not sizes.size:
         return
-    if scale == "log" and (flat > 0.0).all():
-        getattr(ax, f"set_{axis}scale")("log")
+    if scale == "log" and (flat > 0.0).mean() >= POSITIVE and flat.min() >= -ROUNDING * sizes.max():
+        getattr(ax, f"set_{axis}scale")("log", nonpositive="mask")
+        if axis == "y" and flat.min() <= ROUNDING * sizes.max():  # a few that are nearly 0 must not squeeze the others
+            ax.set_ylim(bottom=float(np.percentile(flat[flat > 0.0], 5)) / 3.0)
         return
     threshold = float(10.0 ** np.floor(np.log10(max(np.percentile(sizes, 10), sizes.max() * 1e-6))))
     getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold)

@@ -8,7 +8,6 @@ have to do.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -40,7 +39,7 @@ def solve(train: Part, validation: Part, radius: float, passes: int) -> Outcome:
 
     Without CVXPY it comes from as many ``passes`` over the data.
     ``solver_gap`` is the duality gap of the second stage, from the solver's multipliers: by how much f exceeds the least f
-    over the points of that very fit.
+    over the points of that very fit; None if no solver says so.
     """
     problem = tiebreak.Problem(tiebreak.LeastSquares(*validation), tiebreak.LeastSquares(*train), tiebreak.L1Ball(radius))
     try:
@@ -127,10 +126,10 @@ def _dual_bound(
     return lagrangian - float(slope @ x) - radius * float(np.abs(slope).max())
 
 
-def _own(problem: tiebreak.Problem, passes: int) -> tuple[np.ndarray, str, float]:
+def _own(problem: tiebreak.Problem, passes: int) -> tuple[np.ndarray, str, None]:
     samples = problem.upper.n_samples + problem.lower.n_samples
     result = tiebreak.minimize(problem, "pb-apg", max_queries=passes * samples, progress=False)
-    return result.x, "PB-APG, without CVXPY", math.nan
+    return result.x, "PB-APG, without CVXPY", None
 
 
 def _plain(value: Any) -> Any:

@@ -100,7 +100,7 @@ def accuracy_table(runs: Runs, optima: Mapping[int, references.Optimum]) -> Tabl
             best.lower_accuracy,
             best.lower_from,
             f"{best.upper:.6g}",
-            solved[seed].record["solver_gap"],
+            "unknown" if solved[seed].record["solver_gap"] is None else solved[seed].record["solver_gap"],
             f"{best.upper_floor:.6g}",
             best.upper_from,
             solved[seed].record["solver"],
@@ -142,6 +142,7 @@ class Regression(Study):
             {
                 "data": f"{_source(plan)}; columns divided by their maximum; rows and target chosen by the seed",
                 "budget": f"{QUICK_QUERIES if plan.quick else QUERIES:,} samples, first point included",
+                "start": "0; SBCGI and SBCGF first search a point that nearly minimises g, with a tenth of the budget",
                 "set": f"ℓ1 ball of radius {RADIUS:g}",
                 **parameters(traces),
             },

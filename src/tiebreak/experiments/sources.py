@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,16 @@ def counts(source: Source, seed: int = 0) -> np.ndarray:
     return LOADERS[source.kind](source) if source.kind != "pageviews" else tiebreak.data.pageviews(seed)
 
 
+def people(source: Source, seed: int = 0) -> tiebreak.data.Census:
+    """Return people; generated ones differ from seed to seed."""
+    return LOADERS[source.kind](source) if source.kind != "adult-like" else tiebreak.data.adult_like(seed)
+
+
+@lru_cache(maxsize=1)
+def _adult(source: Source) -> tiebreak.data.Census:
+    return tiebreak.data.adult(source.path)
+
+
 @lru_cache(maxsize=1)
 def _wikimath(source: Source) -> np.ndarray:
     return tiebreak.data.wikimath(source.path)
@@ -70,10 +81,12 @@ def _montevideo(source: Source) -> np.ndarray:
 
 
 # How a kind is read; those that are generated need no reading before a study begins.
-LOADERS: dict[str, Callable[[Source], np.ndarray]] = {
+LOADERS: dict[str, Callable[[Source], Any]] = {
     "pageviews": lambda source: np.zeros(0),
     "wikimath": _wikimath,
     "montevideo": _montevideo,
+    "adult-like": lambda source: None,
+    "adult": _adult,
 }
-GENERATED = ("pageviews",)
+GENERATED = ("pageviews", "adult-like")
 FILES = {"montevideo": "montevideo_bus.json of PyTorch Geometric Temporal"}  # kinds that cannot do without one

@@ -60,7 +60,7 @@ class Constants(NamedTuple):
 
 MARGIN = 3.0  # standard errors of g(x_0) of a stream, where no margin is given
 SHARE = 0.05  # of the queries, for the first estimate of one level of a stream
-MOST = 1_000_000  # samples for it, whatever the budget
+MOST = 100_000  # samples for it, whatever the budget
 AT_ONCE = 500  # of them
 
 
@@ -119,8 +119,8 @@ class SBCGI(Method):
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     anchor_samples : int, optional
-        Of a stream: samples for the first estimates of each level, g(x_0) among them, at most; a twentieth of the budget if
-        not given.
+        Of a stream: samples for the first estimates of each level, g(x_0) among them, at most. If not given: a twentieth of
+        the budget, 100,000, or what all iterations draw, whichever is least.
     anchor_error : float, optional
         Of a stream: the standard error of g(x_0) at which no more samples are drawn for it. If not given, a twelfth of the
         lower tolerance, where there is one. Three times the error that it has, or ``margin`` times, becomes part of K_t.
@@ -190,7 +190,7 @@ class SBCGI(Method):
         found: dict[str, Callable[[], Any]] = {}
         sized = self
         if problem.upper.endless or problem.lower.endless:
-            samples = self.anchor_samples or int(max(min(SHARE * budget.queries, MOST), LEAST_DRAWS))
+            samples = self.anchor_samples or self._affordable(budget)
             error = budget.lower_gap / (4.0 * MARGIN)
             found = {"anchor_samples": lambda: samples, "anchor_error": lambda: error}
             sized = replace(self, anchor_samples=samples)
@@ -217,6 +217,11 @@ class SBCGI(Method):
         upper, lower = self._first(problem.upper, 0.0), self._first(problem.lower, self.anchor_error or 0.0)
         watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
         return Constants(upper, lower, margin > 0.0 or problem.lower.endless, self.curvature or 0.0, margin, watch)
+
+    def _affordable(self, budget: Budget) -> int:
+        """Return how many samples of a stream the first estimate of a level may take."""
+        drawn = budget.iterations * (self.batch_size or 1)  # by all iterations
+        return int(max(min(SHARE * budget.queries, MOST, drawn), 2 * LEAST_DRAWS))
 
     def _first(self, objective: Any, error: float) -> First:
         if not objective.endless:

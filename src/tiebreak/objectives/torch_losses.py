@@ -39,7 +39,8 @@ def from_torch(
         arrays of a batch are passed after the targets, and ``loss(module(inputs))`` is asked if there are no targets.
     data : tensors, Dataset, DataLoader or callable
         A tensor or a tuple (inputs, targets, …) with one row a sample, or a data set, which is read into memory. A
-        ``DataLoader`` is a stream, repeated without end; so is ``draw(rng, size) -> batch``.
+        ``DataLoader`` is a stream, repeated without end, whose expectation is the mean over its data set; it should shuffle.
+        So is ``draw(rng, size) -> batch``, whose samples are fresh.
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
     dtype : float64 or float32
