@@ -62,7 +62,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrain
 place = np.arange(1, ASSETS + 1)
 left.bar(place - 0.2, 100 * today, 0.4, color="#b9b9b9", label="today")
 left.bar(place + 0.2, 100 * result.x, 0.4, color="#c2486d", label="robust, nearest to today")
-left.set(xlabel="asset, by risk", ylabel="weight, %", xticks=place)
+left.set(xlabel="asset, by risk", ylabel="weight, %", xticks=place, ylim=(0, 28))
 left.legend(frameon=False)
 
 order = np.argsort(bad_month(today))

@@ -72,7 +72,7 @@ for panel, result, name in zip(panels, (usual, robust), ("some best fit", "the b
     )
     panel.contour(*np.moveaxis(grid, -1, 0), score, levels=[0.0], colors="black", linewidths=1.5)
     panel.scatter(*points.T, c=np.where(label, "#b2182b", "#2166ac"), edgecolor="white", s=45)
-    panel.set_title(f"{name}\ntraining loss {result.lower:.1e}, accuracy on new points {100 * right:.1f} %", fontsize=11)
+    panel.set_title(f"{name}\ntraining loss {result.lower:.0e}, {100 * right:.0f} % of new points right", fontsize=10)
     panel.set(xlabel="first input", aspect="equal")
 panels[0].set_ylabel("second input")
 figure.colorbar(colours, ax=panels, label="output of the network", ticks=[-2, -1, 0, 1, 2], shrink=0.85)
