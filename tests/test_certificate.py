@@ -226,3 +226,11 @@ def test_f_of_unknown_convexity_gets_no_upper_bound(problem):
     assert math.isnan(certificate.upper_bound_gap)
     assert certificate.floors.upper == -math.inf
     assert certificate.stationarity > 0
+
+
+def test_the_result_of_another_problem_proves_nothing():
+    first = Problem(SquaredNorm(), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0))
+    second = Problem(SquaredNorm(), LeastSquares([[1.0, 1.0], [1.0, 1.0]], [1.0, -1.0]), L1Ball(2.0))
+    result = minimize(first, max_queries=600)
+    assert certify(second, result).floors == certify(second, result.x).floors
+    assert certify(first, result).floors.upper >= result.certificate.floors.upper

@@ -101,10 +101,24 @@ def test_sbcgf_has_the_slack_of_its_theorem(plain, fairness, convex):
 
 
 def test_for_any_time_the_slack_of_sbcgf_follows_the_largest_step_since_the_last_exact_gradient(plain):
-    method = SBCGF(preset="theory", theory=Theory(**{**vars(KNOWN), "horizon": math.inf}), lower_period=5).for_problem(plain)
+    theory = Theory(**{**vars(KNOWN), "horizon": math.inf})
+    method = SBCGF(preset="theory", theory=theory, lower_period=5, lower_batch_size=5).for_problem(plain)
     delta = 0.05 / (8 * 9)
-    slack = 4 * 12.0 * (math.log(7) / 7) * (3.0 + 2.0 * 12.0) * math.sqrt(math.log(12 / delta))
+    slack = 4 * 12.0 * (math.log(8) / 8) * (3.0 + 2.0 * 12.0) * math.sqrt(math.log(12 / delta))
     assert method.slack(np.array([7]))[0] == pytest.approx(slack)
+
+
+def test_the_slack_is_that_of_the_step_which_is_given(plain):
+    method = SBCGF(preset="theory", theory=Theory(**{**vars(KNOWN), "horizon": 400.0}), step=0.5).for_problem(plain)
+    slack = 4 * 12.0 * 0.5 * (3.0 + 2.0 * 12.0) * math.sqrt(math.log(12 * 400 / 0.05))
+    assert method.slack(np.array([5]))[0] == pytest.approx(slack)
+
+
+def test_all_of_few_samples_are_looked_at(plain):
+    A = np.ones((200, 18))
+    A[7] *= 1e3
+    rare = Problem(plain.upper, LeastSquares(A, np.zeros(200)), plain.domain)
+    assert Theory().for_problem(rare, 10.0).lower_smoothness == pytest.approx(18e6)
 
 
 @pytest.mark.parametrize("horizon, window", [(None, (20, 40)), (math.inf, (32, 40))])
@@ -167,6 +181,11 @@ def test_theory_is_for_its_preset_only(plain):
         minimize(plain, SBCGI(theory=Theory()), max_queries=1000)
     with pytest.raises(ValueError, match="`preset` of SBCGIM must be one of"):
         SBCGIM(preset="theory")
+
+
+def test_theory_wants_exact_gradients_often_enough(plain):
+    with pytest.raises(ValueError, match="a `lower_period` of at most `lower_batch_size`, got 1000 and 1"):
+        SBCGF(preset="theory", theory=KNOWN, lower_batch_size=1, lower_period=1000).for_problem(plain)
 
 
 def test_theory_asks_whether_the_upper_objective_is_convex(plain):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
+from tiebreak import checkpoint, checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.domains import cut_lmo, lmo
 from tiebreak.objectives.base import Objective, accumulate, everything
@@ -146,7 +146,8 @@ def certify(
     ----------
     problem : Problem
     x : array, (d,), or Result
-        A point of the domain, or a result: then what its run proved is kept, and may only become better.
+        A point of the domain, or a result: if it is of the same problem, what its run proved is kept, and may only become
+        better.
     bundle : int
         How many half-spaces to use at most, each for one pass over the data of both levels: that of x, those of ``points``,
         and further ones at points of its own choice. More make the bounds tighter: some tens often by a factor of ten.
@@ -190,7 +191,7 @@ def certify(
         if value is not None:
             raise ValueError(f"`{name}` is for streams, and all samples of this problem are known: its bounds are certain")
     if hasattr(x, "certificate"):
-        x, floors = x.x, _joined(x.certificate.floors, floors)
+        x, floors = x.x, _joined(proven(x, problem), floors)
     looks = [_looked_at(problem, x, "x"), *(_looked_at(problem, point, "points") for point in points)]
     for look in looks[1:]:
         floors = conclude(problem, look, floors).floors
@@ -300,6 +301,15 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
         cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(*allowed, strict=True)),
         multipliers=bound.lower,
     )
+
+
+def proven(result: Any, problem: Problem) -> Floors:
+    """Return what a result proves about a problem: nothing if it is of another one, or of samples."""
+    first = result.problem
+    same = first is problem or (
+        first is not None and first.compiled and problem.compiled and checkpoint.digest(first) == checkpoint.digest(problem)
+    )
+    return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
 
 
 def _joined(first: Floors, second: Floors) -> Floors:

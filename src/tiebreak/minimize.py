@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from tiebreak.certificate import (
     conclude,
     confidence_level,
     look_at,
+    proven,
     tighten,
 )
 from tiebreak.domains import projects
@@ -127,13 +128,12 @@ def minimize(
     limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
-    floors = NOTHING
+    floors, part = NOTHING, 0
     if isinstance(x0, Result):
-        floors = x0.certificate.floors if _same(problem, x0.problem) else NOTHING
+        floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
         x0 = x0.x
-    run = _Run(
-        problem, as_method(method), limits, _start(problem, x0), floors, x0 is None, checks.whole(seed, "seed", least=0)
-    )
+    start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
+    run = _Run(problem, as_method(method), limits, start, floors, x0 is None, seed, part)
     run.delta = confidence_level(delta)
     run.callback = callback
     if checkpoint is not None:
@@ -204,13 +204,6 @@ def _start(problem: Problem, x0: Any) -> np.ndarray:
     return x
 
 
-def _same(first: Problem, second: Problem) -> bool:
-    """Whether what is proven about one problem holds for another."""
-    if first is second:
-        return True
-    return first.compiled and second.compiled and checkpoints.digest(first) == checkpoints.digest(second)
-
-
 class _Block(NamedTuple):
     """A fixed range of iterations with their schedules and costs."""
 
@@ -224,9 +217,18 @@ class _Run:
     """One run: everything that changes, most of it as it is stored in a checkpoint."""
 
     def __init__(
-        self, problem: Problem, method: Method, limits: Limits, x: np.ndarray, floors: Floors, seek: bool, seed: int
+        self,
+        problem: Problem,
+        method: Method,
+        limits: Limits,
+        x: np.ndarray,
+        floors: Floors,
+        seek: bool,
+        seed: int,
+        part: int,
     ):
         self.problem, self.limits, self.seed = problem, limits, seed
+        self.part = part  # how many runs it goes on from, each of which has samples of its own
         self.first_x = x
         share = INITIAL_SHARE if seek else 0.0
         wanted = limits.tol[1] if limits.tol is not None else 0.0
@@ -235,7 +237,7 @@ class _Run:
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
         self.records: list[Record] = []
@@ -245,8 +247,9 @@ class _Run:
         self.floors = NOTHING if self.streaming else floors  # what is proven so far
         self.tightened_at = 0  # the queries when all of these were last used together
         self.delta = 0.05
-        self.fresh_rng = np.random.default_rng([seed, FRESH + 1])  # of the samples for records of a stream
+        self.fresh_rng = np.random.default_rng([seed, FRESH + 1, part])  # of the samples for records of a stream
         self.fresh: tuple[Fresh, int] | None = None  # the samples of the last record of a stream, and their number
+        self.confirmed = False  # whether the last record is of such bounds
         self.claims = 0  # how often a stream's tolerance seemed to be reached, and bounds were made to prove it
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
@@ -319,7 +322,7 @@ class _Run:
 
     def run_phase(self) -> Status:
         """Run one phase to its end, and return why it ended."""
-        status = Status.CERTIFIED if self._within_tolerance() else None  # a run that is read from disk may be at its end
+        status = self._certified()  # a run that is read from disk may be at its end
         while status is None:
             status = self.record() if not self.records or self.due() else self.step()
         return status
@@ -412,9 +415,14 @@ class _Run:
         self._enter_record(x, certificate)
         if self.callback is not None and self.callback(Snapshot(x, self.records[-1])):
             return Status.CALLBACK
+        return self._certified()
+
+    def _certified(self) -> Status | None:
+        """Return the status of a run that has reached its tolerances; on a stream, if other samples say so too."""
         if not self._within_tolerance():
             return None
-        return Status.CERTIFIED if not self.streaming or self.seeking or self._confirmed(x) else None
+        certain = not self.streaming or self.seeking or self.confirmed
+        return Status.CERTIFIED if certain or self._confirmed(self.answer.copy()) else None
 
     def _exact(self, x: np.ndarray) -> Certificate:
         """Return what full passes over the data prove about a point."""
@@ -453,11 +461,12 @@ class _Run:
         certificate = self._sampled(x, Fresh(self.fresh_rng), max(self._record_samples, FINAL_LEAST), delta)
         self.records.pop()
         self._enter_record(x, certificate)
+        self.confirmed = True
         return self._within_tolerance()
 
     def _enter_record(self, x: np.ndarray, certificate: Certificate) -> None:
         """Add a row to the history."""
-        self.evaluated = (x, certificate)
+        self.evaluated, self.confirmed = (x, certificate), False
         record = Record(
             phase=int(not self.seeking),
             iteration=int(self.state.iteration[0]),
@@ -545,6 +554,7 @@ class _Run:
                 "phases": self.phases,
                 "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
                 "seed": self.seed,
+                "part": self.part,
             },
             error=None if status is Status.ENDED else error,
         )
@@ -596,6 +606,7 @@ class _Run:
             "x0": checkpoints.digest((self.first_x, len(self.phases))),
             "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
             "seed": self.seed,
+            "part": self.part,
             **({"delta": self.delta} if self.streaming else {}),
             "max_queries": self.limits.queries,
             "max_iterations": self.limits.iterations,
@@ -640,6 +651,7 @@ class _Run:
             "rng": self.rng.bit_generator.state,
             "fresh_rng": self.fresh_rng.bit_generator.state,
             "claims": self.claims,
+            "confirmed": self.confirmed,
             "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
             "floors": self.floors,
             "tightened_at": self.tightened_at,
@@ -664,7 +676,7 @@ class _Run:
         self.seconds = meta["seconds"]
         self.rng.bit_generator.state = meta["rng"]
         self.fresh_rng.bit_generator.state = meta["fresh_rng"]
-        self.claims = meta["claims"]
+        self.claims, self.confirmed = meta["claims"], meta["confirmed"]
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
         columns = [arrays[f"looks.{name}"] for name in Look._fields]
@@ -693,11 +705,10 @@ def _stand_in(objective: Any) -> Any:
     def nothing(x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
         return 0.0, np.zeros(d)
 
-    if isinstance(objective, FiniteSum):
-        return replace(objective, value_and_grad=nothing)  # with the constants that it knows
+    known = objective.convex, objective.lipschitz, objective.strong_convexity, objective.floor
     if objective.endless:
-        return Stream(lambda rng, size: nothing, nothing, d)
-    return FiniteSum(objective.n_samples, d, nothing)
+        return Stream(lambda rng, size: nothing, nothing, d, *known)
+    return FiniteSum(objective.n_samples, d, nothing, *known)
 
 
 def _status_of(error: Exception) -> Status:

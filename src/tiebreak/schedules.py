@@ -212,16 +212,16 @@ class spider_slack:
 
 @dataclass(frozen=True)
 class logarithmic:
-    """The steps log(t + 2)/(t + 2), which for any time stand for log T/T.
+    """The steps log(t + 3)/(t + 3), which for any time stand for log T/T and never grow.
 
     Examples
     --------
-    >>> logarithmic()(np.array([0, 98])).round(4)
-    array([0.3466, 0.0461])
+    >>> logarithmic()(np.array([0, 97])).round(4)
+    array([0.3662, 0.0461])
     """
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
-        base = np.asarray(t, dtype=np.float64) + 2.0
+        base = np.asarray(t, dtype=np.float64) + 3.0
         return np.log(base) / base
 
 

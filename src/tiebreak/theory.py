@@ -26,6 +26,7 @@ from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, logarithmic, power, spider_slack, storm_slack
 
 SAMPLES = 256  # of each level, from which its constants are estimated
+LEAST_SAMPLES, ROOM = 16, 2**25  # fewer of them, if their gradients would be more numbers than this
 POINTS = 4  # random ones and as many atoms, at which noise is measured
 POWER_ROUNDS = 3  # to the steepest direction of a sample; for a linear model one is enough
 STRIDE = 1e-3  # of the diameter, over which gradients are compared
@@ -115,13 +116,12 @@ class Theory:
         step = constant((T + 1.0) ** -exponent) if steady else power(1.0, exponent, shift=2.0)
         return {"step": step, "slack": slack, "momentum": power(1.0, exponent)}
 
-    def spider(self, convex: bool, period: int) -> dict[str, Schedule]:
-        """Return SBCGF's schedules of Theorem 4.6 (f convex) or 4.7 (f not convex)."""
+    def spider(self, convex: bool, period: int, step: Schedule | None = None) -> dict[str, Schedule]:
+        """Return SBCGF's schedules of Theorem 4.6 (f convex) or 4.7 (f not convex), the slack for a step if one is given."""
         D, T = self.diameter, self.horizon
-        step: Schedule
-        if math.isinf(T):
+        if step is None and math.isinf(T):
             step = logarithmic() if convex else power(1.0, 0.5)
-        else:
+        elif step is None:
             step = constant(math.log(max(T, 2.0)) / max(T, 2.0) if convex else 1.0 / math.sqrt(T))
         scale = 4.0 * D * (self.lower_slope + self.lower_smoothness * D)
         return {"step": step, "slack": spider_slack(scale, step, period, self.delta, T)}
@@ -157,8 +157,11 @@ def _estimates(objective: Any, problem: Problem, rng: np.random.Generator) -> tu
     stride = STRIDE * (domain.diameter or 1.0)
     random = [domain.random_point(rng, d) for _ in range(POINTS)]
     points = [*random, *(domain.lmo(rng.standard_normal(d)) for _ in range(POINTS))]
-    count = SAMPLES if objective.n_samples > 1 else 1
-    batches = [draw(objective, rng, np.zeros(1, dtype=np.int64)) for _ in range(count)]
+    count = min(SAMPLES, max(LEAST_SAMPLES, ROOM // (len(points) * d)))
+    if objective.n_samples <= count:
+        batches: list[Any] = [np.array([i]) for i in range(int(objective.n_samples))]
+    else:
+        batches = [draw(objective, rng, np.zeros(1, dtype=np.int64)) for _ in range(count)]
 
     smoothness = slope = 0.0
     values, gradients = np.empty((len(batches), len(points))), np.empty((len(batches), len(points), d))

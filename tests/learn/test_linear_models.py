@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import warnings
 
 import cvxpy
@@ -18,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import tiebreak
 from tiebreak.engine import interpreted
-from tiebreak.learn import TieBreakClassifier, TieBreakRegressor
+from tiebreak.learn import TieBreakClassifier, TieBreakRegressor, fitting
+from tiebreak.objectives.linear import Square
 
 N, D = 12, 20
 
@@ -244,3 +246,35 @@ def test_a_validation_label_that_was_not_trained_is_an_error():
     X, y = task()
     with pytest.raises(ValueError, match="`y_val` must hold classes of `y` only, got .*third"):
         TieBreakClassifier().fit(X, np.where(y > 3.0, "one", "two"), X_val=X[:1], y_val=["third"])
+
+
+def test_the_default_radius_is_large_enough_whatever_the_units_of_the_features():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1e5 * rng.standard_normal(60), rng.random(60)])
+    y = 10.0 * X[:, 1] + 0.01 * rng.standard_normal(60)
+    for features in (X, scipy.sparse.csr_array(X)):
+        data = fitting.Data(features, y, np.ones(60))
+        _, _, domain = fitting.training_problem(TieBreakRegressor(fit_intercept=False), Square(), data)
+        assert domain.radius >= 10.0
+
+
+def test_a_fit_that_is_interrupted_is_none(monkeypatch):
+    def interrupted(*args, **kwargs):
+        return tiebreak.minimize(*args, **{**kwargs, "callback": lambda snapshot: signal.raise_signal(signal.SIGINT)})
+
+    monkeypatch.setattr(fitting, "minimize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        TieBreakRegressor().fit(np.eye(3), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ({"X_val": [[np.nan, 0.0]], "y_val": [1.0]}, "`X_val`: Input X contains NaN"),
+        ({"X_val": [[1.0]], "y_val": [1.0]}, "`X_val`: X has 1 features"),
+        ({"X_val": [[1.0, 2.0]], "y_val": [[1.0, 2.0]]}, "`y_val`: "),
+    ],
+)
+def test_an_error_names_the_validation_data(validation, message):
+    with pytest.raises(ValueError, match=message):
+        TieBreakRegressor().fit(np.eye(2), np.ones(2), **validation)

@@ -108,6 +108,35 @@ def test_the_estimates_of_both_levels_have_one_momentum_unless_told_otherwise():
 
 
 @pytest.mark.parametrize("kind", [SBCGI, SBCGF])
+def test_a_constant_that_is_added_to_g_changes_nothing(kind):
+    lower, upper = regression().lower, regression().upper
+
+    def shifted(x, indices):
+        value, gradient = lower.value_and_gradient(x, indices)
+        return value + 1000.0, gradient
+
+    ends = []
+    for function in (lower.value_and_gradient, shifted):
+        problem = Problem(upper, FiniteSum(12, 18, function, convex=True), L1Ball(4.0))
+        ends.append(minimize(problem, kind(preset="auto"), x0=np.zeros(18), max_queries=3000).x)
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-6)
+
+
+def test_an_expensive_first_iteration_is_counted_once():
+    rng = np.random.default_rng(0)
+    large = LeastSquares(rng.standard_normal((50_000, 2)), np.zeros(50_000))
+    problem = Problem(large, large, L1Ball(1.0))
+    horizon = SBCGI(preset="auto").horizon(problem, Budget(queries=1_000_000.0))
+    assert horizon == pytest.approx(900_000 / 8, rel=0.01)
+
+
+def test_sums_of_python_functions_need_no_parameters():
+    rough = FiniteSum(12, 18, regression().upper.value_and_gradient, convex=True, lipschitz=regression().upper.lipschitz)
+    problem = Problem(rough + 0.1 * SquaredNorm(), regression().lower, L1Ball(4.0))
+    assert minimize(problem, max_queries=20_000).method.name == "pb-apg"
+
+
+@pytest.mark.parametrize("kind", [SBCGI, SBCGF])
 def test_three_standard_errors_keep_a_minimiser_of_g_in_the_cut_where_none_loses_it(kind):
     (A, a), noise = linear_data(2), np.tile([1.0, -1.0], 12)  # rows twice, with different targets: terms disagree at x_0
     problem = regression()._replace(lower=LeastSquares(np.repeat(A, 2, axis=0), np.repeat(a, 2) + noise))

@@ -30,6 +30,7 @@ from tiebreak import (
 )
 from tiebreak.engine import interpreted
 from tiebreak.objectives import accumulate
+from tiebreak.objectives.callables import product_of
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -379,3 +380,10 @@ def test_what_is_not_installed_is_named_with_the_command(tmp_path):
         'CSV files are read by pandas: pip install "tiebreak[pandas]"',
         'Parquet files are read by pyarrow: pip install "tiebreak[parquet]"',
     ]
+
+
+def test_names_of_parameters_that_differ_in_signs_only_are_an_error():
+    with pytest.raises(ValueError, match="`sets` must have names that differ in letters and digits, got 'a_b' twice"):
+        product_of({"a.b": (4,), "a_b": (3,)}, {"a.b": L1Ball(1.0)}, 1e3)
+    assert product_of({"a": (4,), "b": (3,), "c": (2,)}, {"b": L1Ball(1.0)}, 1e3).dimension == 9
+    assert product_of({"a": (4,), "b": (3,), "c": (2,)}, {"c": L1Ball(1.0)}, 1e3).dimension == 9

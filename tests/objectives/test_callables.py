@@ -63,3 +63,9 @@ def test_an_exception_is_passed_on_with_its_cause():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("wrong", [{"convex": "no"}, {"convex": 2}, {"lipschitz": "abc"}, {"floor": None}])
+def test_what_is_said_of_a_function_is_checked(wrong):
+    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be"):
+        FiniteSum(3, 2, lambda x, indices: (0.0, np.zeros(2)), **wrong)

@@ -315,3 +315,27 @@ def test_a_parquet_file_is_read_in_pieces(tmp_path):
 def test_the_public_names_are_there():
     assert tiebreak.Stream is Stream
     assert tiebreak.sources is sources
+
+
+def test_going_on_from_a_result_draws_other_samples():
+    drawn = []
+
+    def remembered(rng, size):
+        drawn.append(rng.random((size, 2)))
+        return drawn[-1]
+
+    def squares(x, u):
+        return 0.5 * np.mean(np.sum((x - u) ** 2, axis=1)), x - u.mean(axis=0)
+
+    stream = Stream(remembered, squares, 2, convex=True)
+    problem = Problem(SquaredNorm(), stream, L1Ball(2.0))
+    result = minimize(problem, max_queries=600)
+    before = {batch[0, 0] for batch in drawn}
+    drawn.clear()
+    minimize(problem, x0=result, max_queries=600)
+    assert before.isdisjoint(batch[0, 0] for batch in drawn)
+
+
+def test_a_list_is_one_of_samples():
+    stream = Stream(lambda rng, size: [rng.random(3) for _ in range(size)], lambda x, u: (len(u), np.zeros(2)), 2)
+    assert stream.estimate([0.0, 0.0], samples=10)[0] == 10.0

@@ -142,8 +142,11 @@ def _radius(constraint: str, rows: Any, data: Data, where: Coordinates, scalar: 
         return 1.0
     root = np.sqrt(data.weights / data.weights.mean())
     scaled = scipy.sparse.diags_array(root) @ rows if scipy.sparse.issparse(rows) else root[:, None] * rows
-    fit = lsqr(scaled, root * (data.targets - where.offset), atol=1e-4, btol=1e-4)[0][: data.X.shape[1]]
-    size = float(np.linalg.norm(fit, NORMS[constraint]))
+    lengths = scipy.sparse.linalg.norm(scaled, axis=0) if scipy.sparse.issparse(scaled) else np.linalg.norm(scaled, axis=0)
+    lengths[lengths == 0.0] = 1.0  # columns of one length: lsqr stops early where some are much longer than others
+    even = scaled @ scipy.sparse.diags_array(1.0 / lengths) if scipy.sparse.issparse(scaled) else scaled / lengths
+    fit = lsqr(even, root * (data.targets - where.offset), atol=1e-6, btol=1e-6)[0] / lengths
+    size = float(np.linalg.norm(fit[: data.X.shape[1]], NORMS[constraint]))
     room = 10.0 if isinstance(scalar, LogLoss) else 2.0  # log odds are larger than labels
     return room * size if size > 0.0 and math.isfinite(size) else 1.0
 
@@ -288,6 +291,10 @@ def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any
         seed=seed,
         progress=bool(estimator.verbose),
     )
+    if result.status is Status.INTERRUPTED:  # a model that is not fitted must not pass for one, nor a search go on
+        raise KeyboardInterrupt
+    if not result.success:
+        raise ValueError(result.message)
     if tol is not None and result.status is not Status.CERTIFIED:
         warnings.warn(
             f"the bounds {result.upper_bound_gap:.2g} (secondary) and {result.lower_bound_gap:.2g} (training loss) are not "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,14 @@ class LinearEstimator(BaseEstimator):
         return self._features(X) @ self.coef_.T + self.intercept_
 
 
+def _named(name: str, check: Callable[[Any], Any], value: Any) -> Any:
+    """Return what a check makes of an argument; if it raises, say of which."""
+    try:
+        return check(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}`: {error}") from error
+
+
 class Samples(NamedTuple):
     """What a model is fitted to, and what the secondary criterion needs."""
 
@@ -88,7 +97,7 @@ class TieBreaker(LinearEstimator):
             if kind == "validation":
                 return Samples(data.rows(~held), data.rows(held))
             return Samples(data.rows(~held), None, data, _groups(sensitive_features, n)[used])
-        features, targets = self._features(X_val), column_or_1d(y_val)
+        features, targets = _named("X_val", self._features, X_val), _named("y_val", column_or_1d, y_val)
         if targets.size != features.shape[0]:
             raise ValueError(
                 f"`y_val` must have one entry for each of the {features.shape[0]} rows of `X_val`, got {targets.size}"

@@ -97,6 +97,12 @@ class Method:
 
         Raises a ValueError if the problem lacks what the method needs.
         """
+        self.check(problem)
+        found = {name: find() for name, find in self.defaults(problem, budget).items() if getattr(self, name) is None}
+        return replace(self, **found) if found else self
+
+    def check(self, problem: Problem) -> None:
+        """Raise a ValueError if a problem lacks what the method needs: a projection, an end of its samples."""
         if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
                 f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"
@@ -108,8 +114,6 @@ class Method:
                     f"the method {self.name!r} needs passes over all samples, and the {level} objective is a stream, which"
                     " has no end: take a method for streams, such as 'sbcgi' or 'ir-scg'"
                 )
-        found = {name: find() for name, find in self.defaults(problem, budget).items() if getattr(self, name) is None}
-        return replace(self, **found) if found else self
 
     def defaults(self, problem: Problem, budget: Budget) -> Mapping[str, Callable[[], Any]]:
         """Return how fields that are None are found from the problem and the budget."""
@@ -119,8 +123,12 @@ class Method:
         """Return how many iterations a budget allows; infinite if it has no end that can be counted."""
         t = np.arange(SAMPLE)
         cost = self.cost(problem, self.constants(problem), t)
-        each = (cost.upper_queries.sum() + cost.lower_queries.sum()) / t.size
-        return max(min(budget.iterations, budget.queries / each), 1.0)
+        total = np.cumsum(cost.upper_queries + cost.lower_queries)
+        if budget.queries <= total[-1]:
+            counted = float(np.searchsorted(total, budget.queries, side="right"))
+        else:  # the first iteration may cost much more than the others
+            counted = 1.0 + (budget.queries - total[0]) * (t.size - 1) / (total[-1] - total[0])
+        return max(min(budget.iterations, counted), 1.0)
 
     def constants(self, problem: Problem) -> Any:
         """Return a named tuple of what else the loop takes: nothing that changes."""

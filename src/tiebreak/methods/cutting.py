@@ -1,10 +1,10 @@
 """What the methods that cut share: a step towards the minimiser of f's linear model over Z and the cut, and its slack.
 
 The slack K_t is ``slack(t)`` and ``margin`` standard errors of the cut's estimate. What the cut must not exclude is known
-to satisfy it with exact estimates: the error that counts is that of m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩, a number. In a step its
-estimate moves by m_t = keep · m'_{t−1} + I_t, m' being that of the last estimates at the new x_t. The innovations I_t are
-independent given the past, so that V_t = keep² V_{t−1} + I_t² estimates the variance of m_t, from exact estimates with V =
-0 on.
+to satisfy it with exact estimates: the error that counts is that of m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩, a number. In a step it
+moves by I_t = m_t − m'_{t−1}, m' being that of the last estimates at the new x_t. If these are right the fresh sample moves
+it by nothing but its own error, which is independent of the past, and keep = 1 − momentum of the old error stays. So V_t =
+keep² V_{t−1} + I_t² estimates the variance of m_t, from exact estimates with V = 0 on, whatever the value of g.
 """
 
 from __future__ import annotations
@@ -212,6 +212,7 @@ def with_theory(method: Any, problem: Problem, budget: Budget) -> Any:
         if method.theory is not None:
             raise ValueError(f'`theory` is for preset="theory" only, and the preset is {method.preset!r}')
         return method
+    method.check(problem)
     given = method.theory or Theory()
     horizon = method.horizon(problem, budget) if given.horizon is None else given.horizon
     return replace(method, theory=given.for_problem(problem, horizon))

@@ -161,8 +161,14 @@ class SBCGF(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         if self.theory is not None:
-            period = spider_sampling(problem.lower, self.lower_batch_size, self.lower_period).period
-            return lazily(self.theory.spider(known_convexity(problem, self), period), problem)
+            sampling = spider_sampling(problem.lower, self.lower_batch_size, self.lower_period)
+            if sampling.period > sampling.batch_size:
+                raise ValueError(
+                    "theory needs a `lower_period` of at most `lower_batch_size`, got"
+                    f" {sampling.period} and {sampling.batch_size}"
+                )
+            schedules = self.theory.spider(known_convexity(problem, self), sampling.period, self.step)  # type: ignore[arg-type]
+            return lazily(schedules, problem)
         return {
             "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),

@@ -85,7 +85,7 @@ def advance(problem, state, constants, step, slack, momentum, upper_momentum, rn
             storm(f, upper, rng, x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
             storm(g, lower, rng, x, previous, keep)
             if constants.margin > 0.0:
-                innovation = model_at(lower, origin, x) - keep * before
+                innovation = model_at(lower, origin, x) - before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
                 width += constants.margin * math.sqrt(variance[0])
         outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)

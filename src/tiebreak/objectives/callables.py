@@ -211,10 +211,11 @@ def product_of(shapes: Mapping[str, tuple[int, ...]], sets: Mapping[str, Any], b
         if name in sets:
             part, free = sets[name], ""
         else:
-            free = free or name
-            name, size = free, size + (parts[identifier(free)][1] if identifier(free) in parts else 0)
+            if free:  # a part that grows
+                size += parts.pop(identifier(free))[1]
+            name = free = free or name
             part = Box(np.full(size, -bound), np.full(size, bound))
-        if name != free and identifier(name) in parts:
+        if identifier(name) in parts:
             raise ValueError(f"`sets` must have names that differ in letters and digits, got {name!r} twice")
         parts[identifier(name)] = (part, size)
     return Product(**parts)
@@ -224,6 +225,18 @@ def identifier(name: str) -> str:
     """Return the name of a parameter as that of a part."""
     text = "".join(letter if letter.isalnum() else "_" for letter in name)
     return text if text.isidentifier() else f"_{text}"
+
+
+def check_knowledge(objective: Any) -> None:
+    """Raise a ValueError if what a user says of a function is not of the right kind."""
+    if objective.convex is not None and not isinstance(objective.convex, (bool, np.bool_)):
+        raise ValueError(
+            f"`convex` must be True, False, or None where it is not known, got {checks.shown(objective.convex)}"
+        )
+    for name in ("lipschitz", "strong_convexity", "floor"):
+        value = getattr(objective, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ValueError(f"`{name}` must be a number, got {checks.shown(value)}")
 
 
 def place_of(part: Any, objective: Any) -> int | None:
@@ -283,6 +296,7 @@ class FiniteSum(Computed):
         object.__setattr__(self, "dimension", checks.whole(self.dimension, "dimension"))
         if not callable(self.value_and_grad):
             raise ValueError(f"`value_and_grad` must be a function of (x, indices), got {self.value_and_grad!r}")
+        check_knowledge(self)
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.callables import Computed, EndOfStream, OracleError
+from tiebreak.objectives.callables import Computed, EndOfStream, OracleError, check_knowledge
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Stream(Computed):
         if not callable(self.value_and_grad):
             raise ValueError(f"`value_and_grad` must be a function of (x, batch), got {checks.shown(self.value_and_grad)}")
         object.__setattr__(self, "dimension", checks.whole(self.dimension, "dimension"))
+        check_knowledge(self)
 
     @property
     def n_samples(self) -> float:  # type: ignore[override]
@@ -109,7 +110,7 @@ def rows_in(batch: Any) -> int | None:
         return 0
     if isinstance(batch, dict):
         batch = tuple(batch.values())
-    if isinstance(batch, (tuple, list)) and batch and hasattr(batch[0], "shape"):
+    if isinstance(batch, tuple) and batch and hasattr(batch[0], "shape"):  # columns; a list is one of samples
         batch = batch[0]
     shape = getattr(batch, "shape", None)
     if shape is not None:
