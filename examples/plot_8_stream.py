@@ -34,13 +34,12 @@ problem = tiebreak.Problem(upper=tiebreak.SquaredNorm(), lower=stream, domain=ti
 # One run
 # -------
 #
-# SBCGI needs a few samples an iteration. It moves its cut outwards by the error that its estimates may have, by
-# default three standard errors; we dare one. The callback keeps the points on the way, to compare them with the
-# truth, which is known here because the data are generated.
+# The method is SBCGI, which needs a few samples an iteration. It moves its cut outwards by three standard errors of its
+# estimates. The callback keeps the points on the way, to compare them with the truth, which is known here because
+# the data are generated.
 
 points = []
-method = tiebreak.SBCGI(preset="auto", margin=1.0)
-result = tiebreak.minimize(problem, method, max_queries=200_000, callback=lambda snapshot: points.append(snapshot.x))
+result = tiebreak.minimize(problem, max_queries=200_000, callback=lambda snapshot: points.append(snapshot.x))
 print(result)
 gaps = np.array(points) @ times - times.min()
 
