@@ -5,7 +5,8 @@ Fair among those that are right
 Labels and features that favour a group teach a classifier to do the same. fairlearn's reductions bound the difference
 between the groups on the labelled samples, and refit. Where labels are few and features many, there is another way:
 among all classifiers that are right on the labelled samples, take one whose scores have little covariance with the
-group, over *everyone* whose features are known, labelled or not.
+group, over *everyone* whose features are known, labelled or not. That is the case it is made for: with many labels
+and few features there is no tie to break, and a bound on the difference serves better.
 """
 
 import warnings

@@ -237,10 +237,24 @@ def test_adult_names_a_file_that_is_not_matlabs_or_not_there(tmp_path):
     (tmp_path / "text.mat").write_text("age, income, and so on; a text that is no MATLAB file at all. " * 10)
     with pytest.raises(ValueError, match="text.mat must be a MATLAB file with the variables X, y and x_control"):
         adult(tmp_path / "text.mat")
+    (tmp_path / "empty.mat").touch()
+    with pytest.raises(ValueError, match="empty.mat must be a MATLAB file with the variables X, y and x_control"):
+        adult(tmp_path / "empty.mat")
     with pytest.raises(FileNotFoundError, match="absent.mat"):
         adult(tmp_path / "absent.mat")
     with pytest.raises(ValueError, match="`path` must be the path of a MATLAB file, got 7"):
         adult(7)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:300], lambda content: content[:200] + b"\x55" * 80])
+def test_adult_names_a_damaged_file(tmp_path, damage):
+    rng = np.random.default_rng(0)
+    content = {"X": rng.random((40, 3)), "y": rng.choice([-1, 1], 40), "x_control": rng.integers(2, size=40)}
+    path = tmp_path / "made.mat"
+    scipy.io.savemat(path, content, do_compression=True)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match="made.mat must be a MATLAB file with the variables X, y and x_control"):
+        adult(path)
 
 
 def test_adult_reads_the_real_file():

@@ -61,10 +61,12 @@ def reproduce(
     studies = [study for name, study in STUDIES.items() if name in names or "all" in names]
     try:
         sources = tuple(chosen(text, (kind for study in studies for kind in study.sources)) for text in data or ())
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error), param_hint="--data") from None
+    try:
         out.mkdir(parents=True, exist_ok=True)
-    except (ValueError, OSError) as error:
-        hint = "--out" if isinstance(error, OSError) and error.filename == str(out) else "--data"
-        raise typer.BadParameter(str(error), param_hint=hint) from None
+    except OSError as error:
+        raise typer.BadParameter(f"the folder {out} cannot be made: {error}", param_hint="--out") from None
     plan = Plan(seeds or (2 if quick else 10), quick, sources)
     try:
         report = run(studies, plan, out, jobs, typer.echo)

@@ -547,7 +547,7 @@ def _matlab(file: Path) -> dict[str, Any]:
         return loadmat(file)
     except NotImplementedError as error:  # version 7.3, which is HDF5
         raise ValueError(f"{file} must be a MATLAB file to version 7.2 (saved with -v7), got a newer one: {error}") from None
-    except (ValueError, TypeError, OSError, IndexError, KeyError) as error:
+    except Exception as error:  # a damaged file may fail in any way
         raise ValueError(f"{file} must be a MATLAB file with the variables X, y and x_control: {error}") from None
 
 

@@ -29,7 +29,41 @@ def ending(seeds: int = 10, **columns):
 def test_the_p_rule_is_the_same_for_both_groups_exchanged():
     predicted, sensitive = np.array([1, 1, -1, -1, 1, -1]), np.array([0, 0, 0, 1, 1, 1])
     assert p_rule(predicted, sensitive) == p_rule(predicted, 1 - sensitive) == pytest.approx(0.5)
-    assert p_rule(-np.ones(6), sensitive) == 1.0
+    assert p_rule(predicted, np.array([0, 0, 1, 1, 0, 1])) == 0.0
+
+
+def test_there_is_no_p_rule_of_an_empty_group_or_where_nobody_is_positive():
+    assert np.isnan(p_rule(-np.ones(6), np.array([0, 0, 0, 1, 1, 1])))
+    assert np.isnan(p_rule(np.ones(6), np.ones(6)))
+
+
+def test_a_run_without_a_p_rule_wins_no_claim():
+    columns = {"upper": (1e-3, 1e-4), "accuracy": (0.85, 0.84), "lower_bound_gap": (1e-3, 1e-3)}
+    known, unknown = ending(p_rule=(0.4, 0.9), **columns), ending(p_rule=(0.4, np.nan), **columns)
+    nobody = ending(p_rule=(np.nan, 0.9), **columns)
+    for first, last in ((known, unknown), (nobody, known)):
+        traces = {"SBCGI": known, "SBCGF": first, "CG-BiO": known, "DBGD": known}
+        found = fairness.claims({**traces, "CG-BiO": last}, dict.fromkeys(fairness.TOLERANCES, last))
+        assert found[0].verdict is not HOLDS
+        assert found[3].verdict is not HOLDS
+    assert found[5].verdict is HOLDS  # of runs that have one
+
+
+def people(folder, n, groups):
+    rng = np.random.default_rng(0)
+    path = folder / "few.mat"
+    scipy.io.savemat(
+        path, {"X": rng.random((n, 2)), "y": rng.choice([-1, 1], n), "x_control": rng.integers(2 - groups, 2, size=n)}
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("n", "groups", "message"), [(2999, 2, "at least 3000 people.*got 2999"), (3000, 1, "people of both groups.*got 1 only")]
+)
+def test_too_few_people_or_a_single_group_are_refused_by_the_name_of_their_file(tmp_path, n, groups, message):
+    with pytest.raises(ValueError, match=f"few.mat must have {message}"):
+        chosen(f"adult:{people(tmp_path, n, groups)}", fairness.Fairness.sources)
 
 
 def test_what_fairness_gains_is_told_apart_from_what_it_loses():

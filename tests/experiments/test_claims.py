@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak.experiments.claims import Judgement, Verdict, fewer, least, most, sign_test, together, within
+from tiebreak.experiments.claims import Judgement, Verdict, fewer, least, most, second, sign_test, together, within
 
 
 def by_seed(values):
@@ -44,6 +44,15 @@ def test_a_tie_is_not_less_and_nan_is_neither():
     assert "0/10" in fewer(by_seed([np.nan] * 10), same).numbers
 
 
+def test_what_neither_reaches_tells_nothing():
+    never, soon = by_seed([np.inf] * 10), by_seed([1.0] * 10)
+    assert fewer(never, never) == Judgement(Verdict.OPEN, "no runs to compare; on 10 more both are infinite")
+    assert fewer(soon, never).verdict is Verdict.HOLDS
+    assert fewer(never, soon).verdict is Verdict.FAILS
+    some = fewer(by_seed([1.0] * 6 + [np.inf] * 4), by_seed([2.0] * 6 + [np.inf] * 4))
+    assert some == Judgement(Verdict.HOLDS, "1 < 2 on 6/6 seeds; on 4 more both are infinite")
+
+
 def test_a_factor_asks_for_more_than_less():
     first, second = by_seed([1.0] * 10), by_seed([5.0] * 10)
     assert fewer(first, second, 0.5).verdict is Verdict.HOLDS
@@ -55,6 +64,7 @@ def test_a_claim_of_several_parts_needs_them_all():
     assert together(a=holds, b=holds).verdict is Verdict.HOLDS
     assert together(a=holds, b=open_).verdict is Verdict.OPEN
     assert together(a=open_, b=fails).verdict is Verdict.FAILS
+    assert together() == Judgement(Verdict.OPEN, "no runs")
     assert together(a=holds, b_c=fails).numbers == "a: holds; b c: does not hold"
 
 
@@ -62,6 +72,9 @@ def test_the_least_and_the_most_are_found_among_all():
     values = {"a": by_seed([1.0] * 6), "b": by_seed([2.0] * 6), "c": by_seed([3.0] * 6)}
     assert least(values, "a", "b", "c").verdict is Verdict.HOLDS
     assert least(values, "b", "a", "c").verdict is Verdict.FAILS
+    assert second(values, "a", "b", "c").verdict is Verdict.HOLDS
+    assert second(values, "b", "a", "c").verdict is Verdict.FAILS  # it is the first
+    assert second(values, "a", "c", "b").verdict is Verdict.FAILS
     assert most(values, "c").verdict is Verdict.HOLDS
     assert most(values, "b").verdict is Verdict.FAILS
 

@@ -67,3 +67,14 @@ def test_a_first_gap_of_zero_does_not_squeeze_the_others():
     draw_panel(ax, Panel("t", [Line("a", np.arange(42.0), values)], "x", yscale="log"), {"a": "red"})
     assert ax.get_yscale() == "log"
     assert 1e-6 < ax.get_ylim()[0] < 1e-4
+
+
+def test_a_small_line_is_drawn_whole_beside_large_ones():
+    ax = Canvas().subplots()
+    small = np.array([0.0, *np.geomspace(1e-4, 1e-11, 40)])
+    lines = [
+        Line(label, np.arange(41.0), values) for label, values in (("a", small), *((k, np.ones(41)) for k in "bcdefgh"))
+    ]
+    draw_panel(ax, Panel("t", lines, "x", yscale="log"), dict.fromkeys("abcdefgh", "red"))
+    assert ax.get_yscale() == "log"
+    assert 1e-12 < ax.get_ylim()[0] < 1e-11

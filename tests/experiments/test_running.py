@@ -15,9 +15,9 @@ import pytest
 from toys import Walks, logged
 
 import tiebreak
-from tiebreak.experiments import runner
+from tiebreak.experiments import runner, study
 from tiebreak.experiments.store import Store, StoreError
-from tiebreak.experiments.study import Plan, Task
+from tiebreak.experiments.study import Plan, Source, Task
 
 ALL = ["base 0", "base 1", "walk 0 0", "walk 0 1", "walk 1 0", "walk 1 1"]
 
@@ -42,6 +42,21 @@ def test_more_seeds_and_other_settings_run_what_is_new_and_keep_the_rest(tmp_pat
     assert len(do(tmp_path, seeds=2).made) == 3
     assert len(do(tmp_path, Walks(tmp_path, steps=61), seeds=1).made) == 2  # the base is as before
     assert len(do(tmp_path, seeds=2).made) == 0
+
+
+@pytest.mark.parametrize(("name", "other"), [("FINGERPRINT", "of other code"), ("SOLVERS", {"cvxpy": None})])
+def test_runs_of_other_code_or_solvers_are_made_anew(tmp_path, monkeypatch, name, other):
+    do(tmp_path, seeds=1)
+    monkeypatch.setattr(study, name, other)
+    assert len(do(tmp_path, seeds=1).made) == 3
+
+
+def test_a_file_that_was_moved_is_the_same_and_one_that_was_changed_is_not():
+    def key(path, digest):
+        return Task("t", 0, print, {"source": Source("adult", path, digest)._asdict()}).key
+
+    assert key("/here/a.mat", "1") == key("/there/b.mat", "1") != key("/here/a.mat", "2")
+    assert key("/here/a.mat", None) != key("/there/b.mat", None)
 
 
 def test_a_run_is_an_npz_and_a_json_that_say_how_it_was_made(tmp_path):

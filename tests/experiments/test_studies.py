@@ -15,7 +15,7 @@ from tiebreak.experiments import ablation, dictionary, regression, rivals
 from tiebreak.experiments.catalogue import STUDIES
 from tiebreak.experiments.claims import Verdict
 from tiebreak.experiments.references import optimum, solve
-from tiebreak.experiments.study import Outcome, Plan, Source
+from tiebreak.experiments.study import Outcome, Plan, Runs, Source
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 
@@ -61,7 +61,8 @@ def test_a_regression_with_the_methods_in_other_places_is_told_apart():
         regression.claims(traces({m: dict(zip(("lower_gap", "upper_gap", "test"), v)) for m, v in gaps.items()}))
     )
     texts = {text: verdict for text, verdict in found.items() if verdict is FAILS}
-    assert len(texts) == 5
+    assert len(texts) == 6
+    assert "SBCGI has the second-smallest lower-level gap" in texts  # it has the smallest
     assert "SBCGF keeps a smaller lower-level gap than all others" in texts
     assert "aR-IP-SeG is worst at both levels" in texts
     assert found["SBCGF has the smallest upper-level gap (signed)"] is HOLDS
@@ -92,6 +93,13 @@ def test_the_papers_dictionary_is_recognised():
     assert found["aR-IP-SeG recovers no more atoms than the first point has"] is FAILS
 
 
+def test_the_smallest_gap_is_not_the_second_smallest():
+    ends = dict.fromkeys(dictionary.METHODS, columns(3e-3, 0.02, 0.94)) | {"SBCGI": columns(1e-6, 0.02, 0.94)}
+    first = {seed: Outcome({}, {"recovery": 0.77, "upper": 1.2}) for seed in range(10)}
+    found = verdicts(dictionary.claims(traces(ends), first))
+    assert found["SBCGI has the second-smallest lower-level gap"] is FAILS
+
+
 def test_the_papers_ablation_is_recognised():
     ends = {label: columns(1e-4, 0.02, 0.94) for label in ("SBCGI", "SBCGF")}
     ends |= {label: columns(1e-5, 0.05, 0.8) for label in ("SBCGI-M", "SBCGF-M")}
@@ -118,9 +126,27 @@ def test_rivals_are_compared_with_their_likes():
     runs = traces(ends)
     found = verdicts(rivals.claims(runs, runs))
     assert found["IR-SCG has a smaller lower gap than SBCGI at equal time, regression"] is HOLDS
-    assert found["IR-SCG comes nearer to f* than SBCGI at equal time, regression"] is FAILS
+    assert found["IR-SCG has a smaller upper gap (signed) than SBCGI at equal time, regression"] is HOLDS
     assert found["IR-FSCG has a smaller lower gap than SBCGF at equal time, dictionary"] is FAILS
     assert len(found) == 10
+
+
+def test_gaps_of_rivals_at_equal_samples_and_at_equal_time_have_one_reference():
+    plan = Plan(seeds=1, quick=True)
+    column = {"lower_gap": 0.0, "lower": 1.0, "upper": 3.0, "test": 1.0, "recovery": 1.0, "raw_recovery": 1.0}
+    made = {}
+    for task in STUDIES["rivals"].tasks(plan):
+        record = {"lower_floor": 0.5, "upper_floor": 1.0, "best_lower": 1.0, "parameters": "", "status": "TIME"}
+        record |= {"seconds": 1.0, "lower": 1.0, "upper": 2.0, "solver": "one", "solver_gap": 0.0}
+        if task.name == "regression/ir-scg-0.2s":  # it proves that the reference is wrong
+            record["upper_floor"] = 2.5
+        (outcome,) = traces({"": column}, seeds=1, **record)[""].values()
+        made[task.key] = (task, outcome)
+    section = STUDIES["rivals"].section(plan, Runs(made))
+    samples, time = (figure.panels[1].lines for figure in section.figures[:2])
+    assert {float(line.y[-1]) for line in (*samples, *time)} == {0.5}
+    assert section.tables[-1].rows[0][7] == "certificate"
+    assert any("worse than what runs prove" in note for note in section.notes)
 
 
 def test_studies_share_runs():
@@ -133,8 +159,6 @@ def test_studies_share_runs():
 
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_a_study_without_any_finished_run_still_has_a_section(name):
-    from tiebreak.experiments.study import Runs
-
     section = STUDIES[name].section(Plan(seeds=2), Runs({}))
     assert section.claims
     assert {claim.verdict for claim in section.claims} == {OPEN}
@@ -196,12 +220,26 @@ def test_an_unknown_study_is_refused_with_the_known_ones():
     assert ", ".join(STUDIES) in done.output
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+@pytest.mark.parametrize("place", ["file", "file/below/it"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, place):
     (tmp_path / "file").touch()
-    done = CliRunner().invoke(app, ["reproduce", "regression", "--out", str(tmp_path / "file")], env={"COLUMNS": "300"})
+    done = CliRunner().invoke(app, ["reproduce", "regression", "--out", str(tmp_path / place)], env={"COLUMNS": "300"})
     assert done.exit_code == 2
     assert "--out" in done.output
-    assert str(tmp_path / "file") in done.output
+    assert "--data" not in done.output
+    assert str(tmp_path / place) in done.output
+
+
+def test_data_that_need_a_package_name_it(tmp_path, monkeypatch):
+    def fetch(*args, **arguments):
+        raise ImportError("no pandas")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)  # as it fails where pandas is not installed
+    arguments = ["reproduce", "fairness", "--data", "adult", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert "--data" in done.output
+    assert "tiebreak[pandas]" in done.output
 
 
 @pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seeds", "0")])

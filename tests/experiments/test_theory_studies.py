@@ -96,7 +96,7 @@ def test_samples_to_reach_an_accuracy_are_counted_from_where_it_stays():
     assert to_reach(Outcome(arrays, {}), 0.2) == 3.0
     assert to_reach(Outcome(arrays, {}), 0.05) == math.inf
     assert power_of(race(2.0)[0]) == pytest.approx(2.0, abs=0.3)
-    assert math.isnan(power_of(race(2.0, offset=0.9)[0]))
+    assert power_of(race(2.0, offset=0.9)[0]) == math.inf
 
 
 def test_the_papers_rates_are_recognised_and_others_are_not():
@@ -107,6 +107,23 @@ def test_the_papers_rates_are_recognised_and_others_are_not():
     slow = {s.label: falling(s.rate / 2, upper=1.0) for s in SETTINGS}
     racing = {"SBCGI": race(4.0), "aR-IP-SeG": race(2.0)}
     assert {claim.verdict for claim in rates.claims(slow, slow, racing)} == {FAILS}
+
+
+@pytest.mark.parametrize(
+    ("sbcgi", "others", "expected"),
+    [
+        (0.0, 0.9, [HOLDS, HOLDS]),  # aR-IP-SeG never gets there
+        (0.9, 0.0, [OPEN, FAILS]),
+        (0.9, 0.9, [OPEN, OPEN]),
+    ],
+)
+def test_runs_that_reach_too_little_are_not_left_out(sbcgi, others, expected):
+    ours = {s.label: falling(s.rate) for s in SETTINGS}
+    racing = {"SBCGI": race(2.0, offset=sbcgi), "aR-IP-SeG": race(2.0, offset=others)}
+    found = [claim.verdict for claim in rates.claims(ours, ours, racing)]
+    assert found[-2:] == expected
+    racing["SBCGI"] = {**race(2.0), 3: race(2.0, offset=0.9)[3]}  # one seed is enough
+    assert rates.claims(ours, ours, racing)[-2].verdict is OPEN
 
 
 def test_a_share_of_the_slack_is_what_the_lower_gap_follows():
@@ -154,7 +171,7 @@ def test_coverage_is_judged_by_all_iterations():
 
     good = {"theory": outcomes(1.0), "share": outcomes(0.95), "auto": outcomes(0.92), "none": outcomes(0.1)}
     found = coverage.claims({(m, s): good[s] for m in ("sbcgi", "sbcgf") for s in coverage.SLACKS})
-    assert [claim.verdict for claim in found] == [HOLDS] * 6 + [FAILS]
+    assert [claim.verdict for claim in found] == [HOLDS] * 5 + [FAILS]
     bad = {
         "theory": outcomes(0.5, within=0.5, ratio=0.5),
         "share": outcomes(0.2),
@@ -162,4 +179,14 @@ def test_coverage_is_judged_by_all_iterations():
         "none": outcomes(0.3),
     }
     found = coverage.claims({(m, s): bad[s] for m in ("sbcgi", "sbcgf") for s in coverage.SLACKS})
-    assert [claim.verdict for claim in found] == [FAILS] * 6 + [HOLDS]
+    assert [claim.verdict for claim in found] == [FAILS] * 5 + [HOLDS]
+
+
+def test_the_share_that_was_chosen_by_these_runs_is_told_and_not_judged():
+    record = {"kept_always": 0.925, "kept": 0.99} | {f"{name}_ratio": 0.1 for name in coverage.ERRORS}
+    record |= {f"{name}_within": 1.0 for name in coverage.ERRORS}
+    found = {(m, s): {0: Outcome({}, record)} for m in ("sbcgi", "sbcgf") for s in coverage.SLACKS}
+    assert not [claim.text for claim in coverage.claims(found) if "1/3000" in claim.text]
+    assert ["SBCGI, 1/3000 of it", "92.5%", "92%", "99.00%"] in coverage.kept_table(found).rows
+    assert coverage.share_kept(found) == "92.5% of the runs of SBCGI keep all, 92.5% of the runs of SBCGF keep all"
+    assert coverage.share_kept({key: {} for key in found}) == "no runs"

@@ -44,7 +44,8 @@ class Judgement(NamedTuple):
 def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float = 1.0) -> Judgement:
     """Judge whether values by seed are smaller than others of the same seeds, or than a part of them.
 
-    The numbers are medians, and on how many seeds the comparison is true.
+    The numbers are medians, and on how many seeds the comparison is true. Seeds on which both are infinite, where neither
+    reached what it should, tell nothing and are left out.
 
     Parameters
     ----------
@@ -58,13 +59,15 @@ def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float
     >>> fewer({s: 1.0 + s for s in range(10)}, {s: 2.0 * s + 3.0 for s in range(10)})
     Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 < 12 on 10/10 seeds')
     """
-    seeds = sorted(set(first) & set(second))
+    pairs = sorted(set(first) & set(second))
+    seeds = [seed for seed in pairs if not (math.isinf(first[seed]) and first[seed] == second[seed])]
+    beside = f"; on {len(pairs) - len(seeds)} more both are infinite" if len(pairs) > len(seeds) else ""
     if not seeds:
-        return Judgement(Verdict.OPEN, "no runs to compare")
+        return Judgement(Verdict.OPEN, "no runs to compare" + beside)
     a, b = (np.array([float(values[seed]) for seed in seeds]) for values in (first, second))
     wins, n = int((a < factor * b).sum()), len(seeds)
     other = f"{np.median(b):.3g}" if factor == 1.0 else f"{factor:g} × {np.median(b):.3g}"
-    return Judgement(sign_test(wins, n), f"{np.median(a):.3g} < {other} on {wins}/{n} seeds")
+    return Judgement(sign_test(wins, n), f"{np.median(a):.3g} < {other} on {wins}/{n} seeds{beside}")
 
 
 def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
@@ -87,7 +90,7 @@ def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
 
 
 def together(**judgements: Judgement) -> Judgement:
-    """Judge a claim that is several at once: it holds if all do, and does not if one does not.
+    """Judge a claim that is several at once: it holds if all do, and does not if one does not; of nothing, open.
 
     Examples
     --------
@@ -95,6 +98,8 @@ def together(**judgements: Judgement) -> Judgement:
     >>> together(first=good, second=Judgement(Verdict.OPEN, "no runs"))
     Judgement(verdict=<Verdict.OPEN: 'not decidable'>, numbers='first: 1 < 2; second: no runs')
     """
+    if not judgements:
+        return Judgement(Verdict.OPEN, "no runs")
     verdicts = {judgement.verdict for judgement in judgements.values()}
     verdict = next((one for one in (Verdict.FAILS, Verdict.OPEN) if one in verdicts), Verdict.HOLDS)
     return Judgement(verdict, "; ".join(f"{name.replace('_', ' ')}: {each.numbers}" for name, each in judgements.items()))
@@ -103,6 +108,12 @@ def together(**judgements: Judgement) -> Judgement:
 def least(values: Mapping[str, Mapping[int, float]], label: str, *others: str) -> Judgement:
     """Judge whether one of several has smaller values than each of some others."""
     return together(**{other: fewer(values[label], values[other]) for other in others})
+
+
+def second(values: Mapping[str, Mapping[int, float]], first: str, label: str, *others: str) -> Judgement:
+    """Judge whether one of several has larger values than the first, and smaller ones than each of some others."""
+    behind = {first: fewer(values[first], values[label])}
+    return together(**behind, **{other: fewer(values[label], values[other]) for other in others})
 
 
 def most(values: Mapping[str, Mapping[int, float]], label: str) -> Judgement:

@@ -126,7 +126,9 @@ class Coverage(Study):
             "The cut may not lose a minimiser of g, or the guarantee is gone. All of them are known here, and each cut of "
             "each run is held against them: with the slack of theory, with a small share of it, with the automatic one "
             "(three standard errors, watched during the run) and with none. Runs begin at a minimiser of g, where the "
-            "cut is tightest. Beside it, the errors of the estimates and the bounds that the lemmas give for them.",
+            "cut is tightest. Beside it, the errors of the estimates and the bounds that the lemmas give for them.\n\n"
+            f"The share, 1/{1 / SHARE:.0f}, is a round number that was chosen by looking at these very runs, just large "
+            f"enough to lose little: {share_kept(found)}. That is no claim, and no proof for other problems.",
             [_kept(found, repeats), _errors(found)],
             [kept_table(found), error_table(found)],
             claims(found),
@@ -163,8 +165,6 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim("With the slack of theory all minimisers of g stay in the cut, in all iterations of at least 9 of 10 runs",
               "Lemma 4.3", *each(lambda method: within(kept(method, "theory"), 0.9, 1.0))),
-        Claim(f"So they do with 1/{1 / SHARE:.0f} of it", "here",
-              *each(lambda method: within(kept(method, "share"), 0.9, 1.0))),
         Claim("So they do with three standard errors", "here", *each(lambda method: within(kept(method, "auto"), 0.9, 1.0))),
         Claim("Without slack the cut loses some of them, in more runs than with three standard errors", "Section 3",
               *each(lambda method: fewer(kept(method, "none"), kept(method, "auto")))),
@@ -175,6 +175,16 @@ def claims(found: Found) -> list[Claim]:
         Claim("The bounds are of the right size: the largest error is more than a tenth of its bound", "here",
               *each(lambda method: within(entries(found, method, "theory", "lower_gradient_ratio"), 0.1, 1.0))),
     ]  # fmt: skip
+
+
+def share_kept(found: Found) -> str:
+    """Say how often the share of the slack of theory keeps all minimisers of g."""
+    means = {
+        label: float(np.mean(list(entries(found, method, "share", "kept_always").values())))
+        for method, label in LABELS.items()
+        if found[method, "share"]
+    }
+    return ", ".join(f"{mean:.1%} of the runs of {label} keep all" for label, mean in means.items()) or "no runs"
 
 
 def kept_table(found: Found) -> Table:

@@ -14,10 +14,10 @@ import numpy as np
 
 import tiebreak
 from tiebreak.data import Atoms
-from tiebreak.experiments.claims import Claim, fewer, least, most, together, within
+from tiebreak.experiments.claims import Claim, fewer, least, most, second, together, within
 from tiebreak.experiments.comparing import Measure, Traces, at, compare, parameters, table
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Table, Task
-from tiebreak.experiments.tracing import trace
+from tiebreak.experiments.tracing import solved, trace
 
 RADIUS = 3.0  # of the ℓ1 balls of codes
 SIZE = 50  # atoms of the new dictionary
@@ -59,7 +59,7 @@ def continual(seed: int = 0, size: int = SIZE, iterations: int = LEARNING) -> Co
         tiebreak.JointDictionary(atoms.old), tiebreak.Dictionary(atoms.old, guess), _domain(m, known, n_old)
     )
     frank_wolfe = tiebreak.SpiderFW(step=tiebreak.power(1.0, 0.5), period=1, batch_size=1)
-    learned = tiebreak.minimize(learning, frank_wolfe, x0=start, max_queries=None, max_iterations=iterations, progress=False)
+    learned = solved(learning, frank_wolfe, x0=start, max_queries=None, max_iterations=iterations)
     codes = learned.parts["X"]
     fitted = line_search_frank_wolfe(atoms.old, codes, learned.parts["D"], iterations)
 
@@ -96,14 +96,13 @@ def recovery(D: np.ndarray, truth: np.ndarray, threshold: float = 0.9, normalise
 def start(seed: int, iterations: int) -> Outcome:
     """Make the problem and its first point, and find g*."""
     problem, x0, atoms = continual(seed, iterations=iterations)
-    best = tiebreak.minimize(
+    best = solved(
         problem,
         tiebreak.FISTA(level="lower"),
         x0=x0,
         max_queries=None,
         max_iterations=REFERENCE,
         callback=lambda seen: seen.lower_bound_gap <= EXACT * seen.lower,
-        progress=False,
     )
     record = {
         "lower": problem.lower.value(x0),
@@ -218,7 +217,7 @@ def claims(traces: Traces, first: Mapping[int, Outcome]) -> list[Claim]:
     levels = {label: within(lower[label], level / 10**0.5, level * 10**0.5) for label, level in LEVELS.items()}
     return [
         Claim("SBCGF has the smallest lower-level gap", "Fig. 2(a)", *least(lower, "SBCGF", "SBCGI", *baselines)),
-        Claim("SBCGI has the second-smallest lower-level gap", "Fig. 2(a)", *least(lower, "SBCGI", *baselines)),
+        Claim("SBCGI has the second-smallest lower-level gap", "Fig. 2(a)", *second(lower, "SBCGF", "SBCGI", *baselines)),
         Claim("DBGD-sto is poor at the lower level, compared with SBCGI and SBCGF", "Fig. 2(a)",
               *together(SBCGI=fewer(lower["SBCGI"], lower["DBGD-sto"]), SBCGF=fewer(lower["SBCGF"], lower["DBGD-sto"]))),
         Claim("aR-IP-SeG is poor at the lower level, compared with SBCGI and SBCGF", "Fig. 2(a)",

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 POINTS = 240  # of a line that is interpolated
 POSITIVE = 0.8  # share of numbers for a logarithmic axis that leaves out the others
-ROUNDING = 1e-6  # relative to the largest: what may be meant as 0
+ROUNDING = 1e-6  # relative to the largest: how far below 0 a number may be that is meant as 0
+ZERO = 1e-14  # relative to the largest: what is 0 but for rounding
 
 
 @dataclass(frozen=True)
@@ -185,8 +186,8 @@ def _set_scale(ax: Axes, axis: str, scale: str, values: Sequence[np.ndarray]) ->
         return
     if scale == "log" and (flat > 0.0).mean() >= POSITIVE and flat.min() >= -ROUNDING * sizes.max():
         getattr(ax, f"set_{axis}scale")("log", nonpositive="mask")
-        if axis == "y" and flat.min() <= ROUNDING * sizes.max():  # a few that are nearly 0 must not squeeze the others
-            ax.set_ylim(bottom=float(np.percentile(flat[flat > 0.0], 5)) / 3.0)
+        if axis == "y" and flat.min() <= ZERO * sizes.max():  # what is 0 but for rounding must not squeeze the others
+            ax.set_ylim(bottom=float(flat[flat > ZERO * sizes.max()].min()) / 2.0)
         return
     threshold = float(10.0 ** np.floor(np.log10(max(np.percentile(sizes, 10), sizes.max() * 1e-6))))
     getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold)

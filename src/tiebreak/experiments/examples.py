@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak
-from tiebreak.experiments.claims import Claim, Judgement, Verdict, fewer, together, within
+from tiebreak.experiments.claims import Claim, Judgement, fewer, together, within
 from tiebreak.experiments.comparing import Measure, Traces, at, compare, parameters, table
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Study, Task
 from tiebreak.experiments.tracing import trace
@@ -187,7 +187,7 @@ def claims(found: Mapping[str, Traces]) -> list[Claim]:
         return {seed: float(o.record[entry]) for seed, o in learned[label].items()}
 
     def each(judge: Any) -> Judgement:
-        return together(**{label: judge(label) for label in learned}) if learned else Judgement(Verdict.OPEN, "no runs")
+        return together(**{label: judge(label) for label in learned})
 
     return [
         Claim("The solution of least norm is found: within 1 % of the pseudo-inverse's", "Appendix A.1",

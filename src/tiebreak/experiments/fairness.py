@@ -7,6 +7,7 @@ and attribute, not convex. 2,000 people to train, 1,000 to test, an intercept, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,11 +17,10 @@ import tiebreak
 from tiebreak.experiments.claims import Claim, fewer, together, within
 from tiebreak.experiments.comparing import Measure, Traces, at, at_first_point, combine, compare, parameters, table
 from tiebreak.experiments.drawing import Figure, Line, Panel
-from tiebreak.experiments.sources import people
+from tiebreak.experiments.sources import TEST, TRAIN, people
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Source, Study, Table, Task
 from tiebreak.experiments.tracing import trace
 
-TRAIN, TEST = 2000, 1000
 RADIUS = 100.0
 QUERIES, QUICK_QUERIES = 10_000_000, 100_000
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "CG-BiO": "cg-bio", "DBGD": "dbgd"}
@@ -37,13 +37,18 @@ MEASURES = (
 def p_rule(predicted: np.ndarray, sensitive: np.ndarray) -> float:
     """Return the smaller ratio of the shares of positive predictions in the two groups: 1 is fair.
 
+    It is NaN where there is nothing to compare: nobody is in one of the groups, or nobody is positive.
+
     Examples
     --------
     >>> p_rule(np.array([1, 1, -1, 1]), np.array([1, 1, 0, 0]))
     0.5
     """
-    shares = sorted(float((predicted[sensitive == group] > 0).mean()) for group in (0.0, 1.0))
-    return shares[0] / shares[1] if shares[1] > 0.0 else 1.0
+    groups = [predicted[sensitive == group] > 0 for group in (0.0, 1.0)]
+    if not all(group.size for group in groups) or not any(group.any() for group in groups):
+        return math.nan
+    shares = sorted(float(group.mean()) for group in groups)
+    return shares[0] / shares[1]
 
 
 def run(seed: int, method: str, tolerance: float, max_queries: int, source: dict[str, Any]) -> Outcome:
@@ -91,7 +96,7 @@ class Fairness(Study):
         return Section(
             "Of the classifiers in an ℓ1 ball with the least logistic loss, find the one whose predicted probabilities have "
             "the least covariance with the sensitive attribute. The p-rule is the share of positive predictions in the "
-            "group that has fewer of them, divided by that of the other.\n\n"
+            "group that has fewer of them, divided by that of the other, and is unknown where nobody is positive.\n\n"
             "A logistic loss has one answer for all of its minimisers: where no two of them predict differently on the "
             "training people, f has nothing to choose from, and what is gained comes from g not being quite least. The last "
             "figure therefore lets g exceed its least value by a tolerance.",

@@ -17,6 +17,7 @@ import numpy as np
 import tiebreak
 from tiebreak.data import Part
 from tiebreak.experiments.study import Outcome
+from tiebreak.experiments.tracing import solved
 
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 BUNDLE = 8  # half-spaces of the certificates
@@ -128,7 +129,7 @@ def _dual_bound(
 
 def _own(problem: tiebreak.Problem, passes: int) -> tuple[np.ndarray, str, None]:
     samples = problem.upper.n_samples + problem.lower.n_samples
-    result = tiebreak.minimize(problem, "pb-apg", max_queries=passes * samples, progress=False)
+    result = solved(problem, "pb-apg", max_queries=passes * samples)
     return result.x, "PB-APG, without CVXPY", None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import tiebreak
 from tiebreak.experiments import references
-from tiebreak.experiments.claims import Claim, fewer, least, most, together, within
+from tiebreak.experiments.claims import Claim, fewer, least, most, second, together, within
 from tiebreak.experiments.comparing import Measure, Traces, at, at_first_point, combine, compare, parameters, table
 from tiebreak.experiments.sources import counts
 from tiebreak.experiments.study import Outcome, Plan, Runs, Section, Source, Study, Table, Task
@@ -161,14 +161,14 @@ def claims(traces: Traces) -> list[Claim]:
     others = ("SBCGI", "DBGD-sto", "aR-IP-SeG")
     return [
         Claim("SBCGF keeps a smaller lower-level gap than all others", "Fig. 1(a)", *least(lower, "SBCGF", *others)),
-        Claim("SBCGI has the second-smallest lower-level gap", "Fig. 1(a)", *least(lower, *others)),
+        Claim("SBCGI has the second-smallest lower-level gap", "Fig. 1(a)", *second(lower, "SBCGF", *others)),
         Claim("SBCGF has the smallest upper-level gap (signed)", "Fig. 1(b)", *least(upper, "SBCGF", *others)),
         Claim(
             "SBCGF converges faster than all others at the upper level: its gap is the smallest at half the budget",
             "Fig. 1(b)",
             *least(half, "SBCGF", *others),
         ),
-        Claim("SBCGI is second-best at the upper level (signed gap)", "Fig. 1(b)", *least(upper, *others)),
+        Claim("SBCGI is second-best at the upper level (signed gap)", "Fig. 1(b)", *second(upper, "SBCGF", *others)),
         Claim(
             "aR-IP-SeG is worst at both levels",
             "Fig. 1(a)(b)",

@@ -13,6 +13,8 @@ import numpy as np
 import tiebreak
 from tiebreak.experiments.study import Source
 
+TRAIN, TEST = 2000, 1000  # people of fair classification
+
 
 def chosen(text: str, kinds: Iterable[str]) -> Source:
     """Return the data that a text such as ``montevideo:bus.json`` names, read once to see that they are there.
@@ -66,7 +68,15 @@ def people(source: Source, seed: int = 0) -> tiebreak.data.Census:
 
 @lru_cache(maxsize=1)
 def _adult(source: Source) -> tiebreak.data.Census:
-    return tiebreak.data.adult(source.path)
+    census = tiebreak.data.adult(source.path)
+    place, found = source.path or "Adult from OpenML", census.y.size
+    if found < TRAIN + TEST:
+        raise ValueError(
+            f"{place} must have at least {TRAIN + TEST} people, {TRAIN} to train and {TEST} to test, got {found}"
+        )
+    if np.unique(census.sensitive).size < 2:
+        raise ValueError(f"{place} must have people of both groups, x_control = 0 and 1, got {census.sensitive[0]:g} only")
+    return census
 
 
 @lru_cache(maxsize=1)

@@ -51,14 +51,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import tiebreak
+from tiebreak.engine import FINGERPRINT
 from tiebreak.experiments.claims import Claim
 from tiebreak.experiments.drawing import Figure
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+SOLVERS = {name: _version(name) for name in ("cvxpy", "clarabel")}  # of references, where they are installed
 
 
 class Source(NamedTuple):
@@ -131,9 +143,11 @@ class Task:
         return {
             "name": self.name,
             "seed": self.seed,
-            "settings": json.loads(json.dumps(self.settings)),
+            "settings": _contents(json.loads(json.dumps(self.settings))),
             "needs": {name: task.key for name, task in self.needs.items()},
             "version": tiebreak.__version__,
+            "sources": FINGERPRINT,  # of the code: a version is too coarse while it is worked on
+            "solvers": SOLVERS,
         }
 
     @cached_property
@@ -222,3 +236,11 @@ class Study(ABC):
     @abstractmethod
     def section(self, plan: Plan, runs: Runs) -> Section:
         """Return what the outcomes show."""
+
+
+def _contents(settings: Any) -> Any:
+    """Leave out the paths of files whose content is known by a digest: a file that was moved is the same."""
+    if not isinstance(settings, dict):
+        return settings
+    known = settings.get("digest") is not None
+    return {name: _contents(value) for name, value in settings.items() if not (known and name == "path")}

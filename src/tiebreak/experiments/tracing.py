@@ -13,6 +13,35 @@ from tiebreak.experiments.study import Outcome
 COLUMNS = ("queries", "seconds", "phase", "lower", "upper", "lower_bound_gap", "upper_bound_gap", "empty_cuts")
 
 
+def solved(problem: tiebreak.Problem, method: str | tiebreak.Method, **arguments: Any) -> tiebreak.Result:
+    """Run a method to the end that was asked for, without a bar: what ends before it is an error, and must not be stored.
+
+    Parameters
+    ----------
+    problem, method, **arguments
+        As ``minimize`` takes them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C was pressed, which ``minimize`` takes as an end.
+    RuntimeError
+        If the run failed.
+
+    Examples
+    --------
+    >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
+    >>> solved(problem, "sbcgf", max_queries=5000).status.name
+    'QUERIES'
+    """
+    result = tiebreak.minimize(problem, method, progress=False, **arguments)
+    if result.status is tiebreak.Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not result.success:
+        raise RuntimeError(result.message)
+    return result
+
+
 def trace(
     problem: tiebreak.Problem,
     method: str | tiebreak.Method,
@@ -44,9 +73,7 @@ def trace(
     def watch(snapshot: tiebreak.Snapshot) -> None:
         seen.append([measure(snapshot.x) for measure in measures.values()])
 
-    result = tiebreak.minimize(problem, method, callback=watch, progress=False, **arguments)
-    if result.status is tiebreak.Status.INTERRUPTED:
-        raise KeyboardInterrupt
+    result = solved(problem, method, callback=watch, **arguments)
     history = result.history
     last = [measure(result.x) for measure in measures.values()]
     columns = {name: np.asarray(getattr(history, name)) for name in COLUMNS}
