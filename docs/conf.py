@@ -42,6 +42,8 @@ if any(EXAMPLES.glob("*.py")):
         "abort_on_example_error": True,
         "download_all_examples": False,
         "show_memory": False,
+        "image_srcset": ["2x"],
+        "write_computation_times": False,
         "within_subsection_order": "FileNameSortKey",
     }
 

@@ -50,7 +50,7 @@ def known(seed: int, convex: bool = True) -> Known:
     >>> case = known(0)
     >>> max(abs(case.lower_gap(vertex)) for vertex in case.vertices) < 1e-12
     True
-    >>> min(case.upper_gap(vertex) for vertex in case.vertices) > 0.0
+    >>> min(case.upper_gap(vertex) for vertex in case.vertices) >= -1e-12
     True
     """
     rng = np.random.default_rng(seed)

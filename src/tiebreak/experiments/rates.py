@@ -150,7 +150,7 @@ class Rates(Study):
             "the theorems, from a minimiser of g. For f convex the upper gap is f − f*, for f not convex it is the "
             "Frank-Wolfe gap max ⟨∇f(x), x − s⟩ over all minimisers s of g, where it is least "
             "in the second half.\n\n"
-            f"The slack of theory is far larger than g can be on the whole set, so that the cut takes nothing away. The "
+            f"The slack of theory is mostly larger than g can be on the whole set: the cut takes nothing away. The "
             f"slopes are therefore measured with 1/{1 / SHARE:.0f} of it, a share that was chosen to be just large enough "
             "in the study of coverage, which says how often the cut then keeps all minimisers of g; both are shown. The "
             "rates are upper bounds: a gap may fall faster.",

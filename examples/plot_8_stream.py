@@ -1,0 +1,85 @@
+"""
+A stream, and bounds with a confidence
+======================================
+
+Parcels take one of twelve routes. How long a route takes is seen only from trips, which come one by one and are not
+stored. Four routes are the fastest in the mean, all the same, but nobody knows. We want the least expected time and,
+among all ways to reach it, the one that spreads the parcels most evenly. On a stream nothing is known exactly; still
+each answer has bounds, which hold with a probability that you choose.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import tiebreak
+
+times = np.array([38.0, 30.0, 41.0, 34.0, 30.0, 36.0, 45.0, 30.0, 35.0, 30.0, 33.0, 39.0])  # minutes, in the mean
+SPREAD = 0.05  # of the logarithm of the time of a trip
+
+
+def draw(rng, size):
+    """Return the times of some days, one trip a route."""
+    return times * np.exp(SPREAD * rng.standard_normal((size, times.size)) - 0.5 * SPREAD**2)
+
+
+def value_and_grad(x, trips):
+    mean = trips.mean(axis=0)
+    return mean @ x, mean
+
+
+stream = tiebreak.Stream(draw, value_and_grad, dimension=times.size, convex=True, floor=0.0)
+problem = tiebreak.Problem(upper=tiebreak.SquaredNorm(), lower=stream, domain=tiebreak.Simplex(1.0))
+
+# %%
+# One run
+# -------
+#
+# The method is SBCGI, which needs a few samples an iteration. It moves its cut outwards by three standard errors of its
+# estimates. The callback keeps the points on the way, to compare them with the truth, which is known here because
+# the data are generated.
+
+points = []
+result = tiebreak.minimize(problem, max_queries=200_000, callback=lambda snapshot: points.append(snapshot.x))
+print(result)
+gaps = np.array(points) @ times - times.min()
+
+# %%
+# More fresh samples, better bounds
+# ---------------------------------
+#
+# ``certify`` looks at the answer with samples that the run has not seen. With ``delta=0.01`` it errs at most once in
+# a hundred times.
+
+sizes = [500, 2000, 8000, 32_000, 128_000]
+certificates = [tiebreak.certify(problem, result.x, samples=size, delta=0.01) for size in sizes]
+
+# %%
+# What is known, and what is true
+# -------------------------------
+#
+# The run first looks for a fast route, and then spreads the parcels as far as the accuracy of its estimates allows.
+# No bound is below the truth, which they do not know.
+
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+order = np.argsort(times, kind="stable")
+fastest = times[order] == times.min()
+left.bar(np.arange(1, 13), 100 * result.x[order], color=np.where(fastest, "#3a8f5c", "#b9b9b9"))
+left.set_xticks(np.arange(1, 13), [f"{time:.0f}" for time in times[order]])
+left.set(xlabel="expected time of the route, minutes", ylabel="share of the parcels, %")
+left.set_title("the answer: even among the fastest", fontsize=11)
+
+queries = result.history.queries[: len(gaps)]
+middle.plot(queries, result.history.lower_bound_gap[: len(gaps)], color="#c2486d", label="bound, 95 % confidence")
+middle.plot(queries, gaps, color="#2a6fbb", label="true gap")
+middle.set(xscale="log", ylim=(0, 1.2), xlabel="samples drawn by the run", ylabel="g(x) − g*, minutes")
+middle.set_title("during the run", fontsize=11)
+
+right.plot(sizes, [c.lower_bound_gap for c in certificates], "*-", color="#c2486d", label="bound, 99 % confidence")
+right.axhline(result.x @ times - times.min(), color="#2a6fbb", label="true gap of the answer")
+right.set(xscale="log", xlabel="fresh samples for the certificate", ylim=middle.get_ylim())
+right.set_title("the answer, certified", fontsize=11)
+for panel in (left, middle, right):
+    panel.spines[["top", "right"]].set_visible(False)
+for panel in (middle, right):
+    panel.legend(frameon=False)
+plt.show()
