@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -705,6 +705,8 @@ def _stand_in(objective: Any) -> Any:
     def nothing(x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
         return 0.0, np.zeros(d)
 
+    if isinstance(objective, FiniteSum):
+        return replace(objective, value_and_grad=nothing)  # with all that it knows of itself
     known = objective.convex, objective.lipschitz, objective.strong_convexity, objective.floor
     if objective.endless:
         return Stream(lambda rng, size: nothing, nothing, d, *known)
