@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -12,6 +14,9 @@ from tiebreak import FiniteSum, Huber, L1Ball, LeastSquares, Logistic, Problem, 
 
 settings.register_profile("tiebreak", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("tiebreak")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background: tests of Ctrl-C could not press it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def linear_data(seed: int, n: int = 12, d: int = 18):
