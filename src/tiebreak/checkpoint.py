@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,10 +22,18 @@ class CheckpointError(ValueError):
 def save(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a checkpoint: a crash at any moment leaves either the old file or the new one."""
     text = np.frombuffer(json.dumps({"format": FORMAT, **meta}).encode(), dtype=np.uint8)
-    temporary = path.with_name(path.name + ".part")  # always the same: what a killed run leaves is written over
+    write_whole(path, lambda file: np.savez(file, meta=text, **arrays))  # type: ignore[arg-type]
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], Any], mark: str = "") -> None:
+    """Write a file under another name and move it to its place, so that no half-written one is ever there.
+
+    The name is always the same, so that what a killed run leaves is written over; writers of one file need different marks.
+    """
+    temporary = path.with_name(f"{path.name}{mark}.part")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, meta=text, **arrays)  # type: ignore[arg-type]
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 import tiebreak
+from tiebreak.checkpoint import write_whole
 from tiebreak.experiments.study import Outcome, Task
 
 
@@ -67,11 +67,11 @@ class Store:
             "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "versions": versions(),
         }
-        text = json.dumps(description, indent=1).encode()
+        text, mark = json.dumps(description, indent=1).encode(), f".{os.getpid()}"  # two commands may do the same run
         try:
             self.place(task, "").parent.mkdir(parents=True, exist_ok=True)
-            _replace(self.place(task, ".npz"), lambda file: np.savez_compressed(file, **outcome.arrays))  # type: ignore[arg-type]
-            _replace(self.place(task, ".json"), lambda file: file.write(text))
+            write_whole(self.place(task, ".npz"), lambda file: np.savez_compressed(file, **outcome.arrays), mark)  # type: ignore[arg-type]
+            write_whole(self.place(task, ".json"), lambda file: file.write(text), mark)
         except OSError as error:
             raise StoreError(f"{self.place(task, '.npz')} could not be written: {error.strerror or error}") from error
 
@@ -80,17 +80,3 @@ def versions() -> dict[str, str]:
     """Return the versions of all that computes."""
     others = {name: version(name) for name in ("numpy", "numba", "scipy", "joblib", "matplotlib")}
     return {"tiebreak": tiebreak.__version__, "python": platform.python_version(), **others}
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Write a file under another name and move it to its place, so that no half-written one is ever there."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
