@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-FORMAT = 1
+FORMAT = 2
 
 
 class CheckpointError(ValueError):

@@ -17,18 +17,7 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import (
-    FRESH,
-    NOTHING,
-    Certificate,
-    Floors,
-    Look,
-    conclude,
-    confidence_level,
-    look_at,
-    proven,
-    tighten,
-)
+from tiebreak.certificate import NOTHING, Certificate, Floors, confidence_level, proven
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
@@ -36,18 +25,14 @@ from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
+from tiebreak.prover import Prover, prover_of
 from tiebreak.result import Counts, History, Record, Result, Status
-from tiebreak.sampled import Fresh, Take
-from tiebreak.sampled import evaluate as evaluate_sampled
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
-RECORD_LEAST, RECORD_MOST, FINAL_LEAST = 256, 100_000, 2048  # samples of a stream for a record, and for the last one
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
-TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with `tol`: bounds how many times too large, and queries since the last time
 STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
@@ -133,8 +118,8 @@ def minimize(
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
         x0 = x0.x
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
-    run = _Run(problem, as_method(method), limits, start, floors, x0 is None, seed, part)
-    run.delta = confidence_level(delta)
+    prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
+    run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
     run.callback = callback
     if checkpoint is not None:
         run.open_checkpoint(checkpoint)
@@ -222,12 +207,12 @@ class _Run:
         method: Method,
         limits: Limits,
         x: np.ndarray,
-        floors: Floors,
+        prover: Prover,
         seek: bool,
         seed: int,
         part: int,
     ):
-        self.problem, self.limits, self.seed = problem, limits, seed
+        self.problem, self.limits, self.prover, self.seed = problem, limits, prover, seed
         self.part = part  # how many runs it goes on from, each of which has samples of its own
         self.first_x = x
         share = INITIAL_SHARE if seek else 0.0
@@ -242,15 +227,7 @@ class _Run:
         self.seconds = 0.0
         self.records: list[Record] = []
         self.evaluated: tuple[np.ndarray, Certificate] | None = None  # the last point recorded, and what is proven there
-        self.looks: list[Look] = []  # the last records with their gradients, the newest first
-        self.streaming = problem.upper.endless or problem.lower.endless
-        self.floors = NOTHING if self.streaming else floors  # what is proven so far
-        self.tightened_at = 0  # the queries when all of these were last used together
-        self.delta = 0.05
-        self.fresh_rng = np.random.default_rng([seed, FRESH + 1, part])  # of the samples for records of a stream
-        self.fresh: tuple[Fresh, int] | None = None  # the samples of the last record of a stream, and their number
-        self.confirmed = False  # whether the last record is of such bounds
-        self.claims = 0  # how often a stream's tolerance seemed to be reached, and bounds were made to prove it
+        self.confirmed = False  # whether the last record is of bounds that hold though records chose their moment
         self.chunk = 1
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
@@ -406,66 +383,31 @@ class _Run:
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
         x = self.answer.copy()
-        if self.streaming:
-            fresh, samples = Fresh(self.fresh_rng), self._record_samples
-            certificate = self._sampled(x, fresh, samples, self.delta)
-            self.fresh = (fresh, samples)
-        else:
-            certificate = self._exact(x)
-        self._enter_record(x, certificate)
+        self._enter_record(x, self.prover.examine(x, self._origin, self.queries, self._excess))
         if self.callback is not None and self.callback(Snapshot(x, self.records[-1])):
             return Status.CALLBACK
         return self._certified()
 
     def _certified(self) -> Status | None:
         """Return the status of a run that has reached its tolerances; on a stream, if other samples say so too."""
-        if not self._within_tolerance():
-            return None
-        certain = not self.streaming or self.seeking or self.confirmed
-        return Status.CERTIFIED if certain or self._confirmed(self.answer.copy()) else None
+        if self._within_tolerance() and not (self.prover.certain or self.seeking or self.confirmed):
+            x = self.answer.copy()
+            self._enter_record(x, self.prover.confirm(x, self._origin, self.queries))
+            self.confirmed = True
+        return Status.CERTIFIED if self._within_tolerance() else None
 
-    def _exact(self, x: np.ndarray) -> Certificate:
-        """Return what full passes over the data prove about a point."""
-        look = look_at(self.problem, x)
-        certificate = conclude(self.problem, look, self.floors)
+    @property
+    def _origin(self) -> np.ndarray | None:
+        """The method's first point, if it keeps it and has left it."""
+        return self.state.origin if hasattr(self.state, "origin") and int(self.state.iteration[0]) > 0 else None
+
+    def _enter_record(self, x: np.ndarray, certificate: Certificate) -> None:
+        """Add a row to the history, in place of the last one if that is of the same point."""
         if not certificate.finite:
             level = "upper" if not math.isfinite(certificate.upper) else "lower"
             raise NonFiniteError(f"the {level} objective is NaN or infinite at iteration {self.state.iteration[0]}")
-        kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
-        if look.finite:  # else its gradients prove nothing
-            self.looks = [look, *self.looks[: kept - 1]]
-        if look.finite and self._nearly_within_tolerance(certificate) and self.queries >= TIGHTEN_GROWTH * self.tightened_at:
-            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
-            self.tightened_at = self.queries
-        self.floors = certificate.floors
-        return certificate
-
-    def _sampled(self, x: np.ndarray, take: Take, samples: int, delta: float) -> Certificate:
-        """Return what fresh samples of a stream prove about a point, with g at the method's first point for comparison."""
-        points = [self.state.origin] if hasattr(self.state, "origin") and int(self.state.iteration[0]) > 0 else []
-        return evaluate_sampled(self.problem, x, take, samples, delta, points)
-
-    @property
-    def _record_samples(self) -> int:
-        """Samples that a record of a stream takes at a level."""
-        return int(min(max(RECORD_GROWTH * self.queries, RECORD_LEAST), RECORD_MOST))
-
-    def _confirmed(self, x: np.ndarray) -> bool:
-        """Whether other fresh samples prove that a stream's tolerance is reached.
-
-        The samples of the records chose this moment, so that their bounds are not to be trusted. The k-th such proof may
-        fail with probability δ / (k (k + 1)), which makes δ for all of them.
-        """
-        self.claims += 1
-        delta = self.delta / (self.claims * (self.claims + 1))
-        certificate = self._sampled(x, Fresh(self.fresh_rng), max(self._record_samples, FINAL_LEAST), delta)
-        self.records.pop()
-        self._enter_record(x, certificate)
-        self.confirmed = True
-        return self._within_tolerance()
-
-    def _enter_record(self, x: np.ndarray, certificate: Certificate) -> None:
-        """Add a row to the history."""
+        if self.records and self._recorded():
+            self.records.pop()
         self.evaluated, self.confirmed = (x, certificate), False
         record = Record(
             phase=int(not self.seeking),
@@ -487,21 +429,15 @@ class _Run:
         """The queries at which the next record is made: ever fewer, and at most one full evaluation for as many samples."""
         last = self.records[-1]
         made = last.upper_queries + last.lower_queries
-        full = sum(self._record_samples if level.endless else level.n_samples for level in self.problem[:2])
-        return made + max(RECORD_GROWTH * (made - self.phase_queries), full)
+        return made + max(RECORD_GROWTH * (made - self.phase_queries), self.prover.cost(self.queries))
 
     def _within_tolerance(self) -> bool:
-        if self.limits.tol is None or self.evaluated is None or not self._recorded():
-            return False
-        return self._excess(self.evaluated[1]) <= 1.0
-
-    def _nearly_within_tolerance(self, certificate: Certificate) -> bool:
-        """Whether several half-spaces may prove the tolerances, where one does not."""
-        return self.limits.tol is not None and 1.0 < self._excess(certificate) <= TIGHTEN_FROM
+        return self.evaluated is not None and self._recorded() and self._excess(self.evaluated[1]) <= 1.0
 
     def _excess(self, certificate: Certificate) -> float:
-        """Return by how much the bounds exceed the tolerances, as a factor."""
-        assert self.limits.tol is not None
+        """Return by how much the bounds exceed the tolerances, as a factor; it is infinite without tolerances."""
+        if self.limits.tol is None:
+            return math.inf
         upper, lower = self.limits.tol
         if self.seeking:
             return 2.0 * certificate.lower_bound_gap / lower
@@ -516,9 +452,10 @@ class _Run:
         if self.clean:
             self.save(0.0)  # without the record below, which a longer run would not make
         try:
-            if not self._recorded() or (self.streaming and status is not Status.CERTIFIED):
-                self._last_record()
-            self._tighten()
+            if not self._recorded() or not (self.prover.certain or status is Status.CERTIFIED):
+                x = self.answer.copy()
+                self._enter_record(x, self.prover.last(x, self._origin, self.queries, self._excess))
+            self._improve()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except Exception as last:
@@ -559,32 +496,12 @@ class _Run:
             error=None if status is Status.ENDED else error,
         )
 
-    def _last_record(self) -> None:
-        """Make the record of the result: of a stream one that no decision depended on, with as many samples as are due."""
-        if not self.streaming:
-            self.record()
-            return
-        x, recorded = self.answer.copy(), bool(self.records) and self._recorded()
-        delta = self.delta if self.limits.tol is None else self.delta / ((self.claims + 1) * (self.claims + 2))
-        samples = max(self._record_samples, FINAL_LEAST)
-        try:
-            certificate = self._sampled(x, Fresh(self.fresh_rng), samples, delta)
-        except EndOfStream:  # the samples of the last record know nothing of the steps since then
-            fresh, samples = self.fresh or (None, 0)
-            take = fresh and fresh.again()
-            if take is None:
-                raise
-            certificate = self._sampled(x, take, samples, delta)
-        if recorded:
-            self.records.pop()
-        self._enter_record(x, certificate)
-
-    def _tighten(self) -> None:
-        """Make the bounds of the last record as good as the gradients that are kept allow."""
+    def _improve(self) -> None:
+        """Make the bounds of the last record as good as they can be, where they prove too little."""
         assert self.evaluated is not None
         x, certificate = self.evaluated
-        if len(self.looks) > 1 and (self.limits.tol is None or self._excess(certificate) > 1.0):
-            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+        if self._excess(certificate) > 1.0:
+            certificate = self.prover.improved(certificate)
             bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
             self.records[-1] = self.records[-1]._replace(**bounds)
             self.evaluated = (x, certificate)
@@ -607,7 +524,7 @@ class _Run:
             "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
             "seed": self.seed,
             "part": self.part,
-            **({"delta": self.delta} if self.streaming else {}),
+            **self.prover.identity,
             "max_queries": self.limits.queries,
             "max_iterations": self.limits.iterations,
             "tol": self.limits.tol and list(self.limits.tol),
@@ -643,23 +560,20 @@ class _Run:
         """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
         if self.path is None or time.monotonic() - self.saved_at < interval:
             return
+        proofs, gradients = self.prover.stored()
         meta = {
             "identity": self.same,
             "phase": self.phase,
             "phase_queries": self.phase_queries,
             "seconds": self.seconds,
             "rng": self.rng.bit_generator.state,
-            "fresh_rng": self.fresh_rng.bit_generator.state,
-            "claims": self.claims,
             "confirmed": self.confirmed,
             "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
-            "floors": self.floors,
-            "tightened_at": self.tightened_at,
+            "proofs": proofs,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
-        looks = {f"looks.{name}": np.array([getattr(look, name) for look in self.looks]) for name in Look._fields}
-        arrays = {**checkpoints.flatten(self.state), **history, **looks, "counts": self.counts, "evaluated": point}
+        arrays = {**checkpoints.flatten(self.state), **history, **gradients, "counts": self.counts, "evaluated": point}
         try:
             checkpoints.save(self.path, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
@@ -675,14 +589,10 @@ class _Run:
         self.phase_queries = meta["phase_queries"]
         self.seconds = meta["seconds"]
         self.rng.bit_generator.state = meta["rng"]
-        self.fresh_rng.bit_generator.state = meta["fresh_rng"]
-        self.claims, self.confirmed = meta["claims"], meta["confirmed"]
+        self.prover.restore(meta["proofs"], arrays)
+        self.confirmed = meta["confirmed"]
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
-        columns = [arrays[f"looks.{name}"] for name in Look._fields]
-        self.looks = [Look(x, float(f), df, float(g), dg) for x, f, df, g, dg in zip(*columns, strict=True)]
-        self.floors = Floors(*meta["floors"])
-        self.tightened_at = meta["tightened_at"]
         if meta["certificate"] is not None:
             stored = {**meta["certificate"], "floors": Floors(*meta["certificate"]["floors"])}
             self.evaluated = (arrays["evaluated"], Certificate(**stored))

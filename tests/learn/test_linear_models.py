@@ -226,6 +226,11 @@ def test_a_set_may_be_given_or_made_for_the_number_of_features():
         ({"radius": -1.0}, {}, "`radius` must be a finite number > 0, got -1.0"),
         ({"secondary": "l3"}, {}, '`secondary` must be one of "auto", "validation"'),
         ({"secondary": "fairness"}, {}, "`sensitive_features` must be given"),
+        (
+            {"secondary": "l2"},
+            {"sensitive_features": np.arange(40) % 2},
+            '`sensitive_features` is used only where `secondary` is "fairness", and it is .l2.: leave it out',
+        ),
         ({}, {"sensitive_features": np.arange(3)}, "`sensitive_features` must have one row for each of the 12"),
         ({}, {"sensitive_features": np.zeros(N)}, "`sensitive_features` must hold from 2 to 20 groups, got 1"),
         ({}, {"X_val": np.zeros((2, D))}, "`y_val` must be given"),

@@ -11,6 +11,7 @@ from conftest import make_objective
 from tiebreak import (
     Birkhoff,
     Columns,
+    Covariance,
     FiniteSum,
     Hull,
     L1Ball,
@@ -30,6 +31,7 @@ from tiebreak.methods import (
     IRSCG,
     METHODS,
     MNG,
+    SBCGI,
     ARIPSeG,
     BiFISTA,
     BiGSAM,
@@ -83,6 +85,29 @@ def test_methods_that_project_refuse_a_set_without_projection(kind):
     with pytest.raises(ValueError, match="the method 'fc-bio' needs the projection"):  # not that which seeks its first point
         minimize(problem, "fc-bio", max_iterations=3)
     assert minimize(problem, "cg-bio", max_iterations=3).success
+
+
+def test_methods_for_convex_objectives_refuse_others():
+    rng = np.random.default_rng(3)
+    lower = LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9))
+    upper = Covariance(rng.standard_normal((9, 4)), rng.integers(0, 2, 9).astype(float))
+    assert upper.convex is False
+    problem = Problem(upper, lower, L1Ball(1.0))
+    refusing = {"big-sam", "a-irg", "fc-bio", "switching-gradient"}
+    assert {name for name, cls in METHODS.items() if cls.convex} == refusing
+    for name in METHODS:
+        if name in refusing:
+            with pytest.raises(
+                ValueError, match=f"^the method {name!r} needs a convex upper objective, and Covariance is not: "
+            ):
+                minimize(problem, name, max_iterations=3)
+    assert minimize(problem, "cg-bio", max_iterations=3).success
+
+
+def test_the_first_estimate_of_a_stream_needs_enough_samples_for_its_error():
+    problem = Problem(SquaredNorm(), LOWER, L1Ball(1.0))
+    with pytest.raises(ValueError, match="^`anchor_samples` must be at least 8, for the error of g"):
+        minimize(problem, SBCGI(anchor_samples=7), max_iterations=3)
 
 
 def test_a_set_without_projection_is_not_said_to_have_one():

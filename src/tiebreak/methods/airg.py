@@ -83,6 +83,7 @@ class AIRG(Method):
     rates = "t^-1/4; t^-1/4"
     loop = advance
     projects = True
+    convex = True
     reals: ClassVar = {"average_power": {}}
     limits: ClassVar = {"step": np.inf, "regularization": np.inf}
 

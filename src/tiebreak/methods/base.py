@@ -65,6 +65,7 @@ class Method:
     counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
     reals: ClassVar[dict[str, dict[str, float]]] = {}  # the fields that are numbers or None, and their limits
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
+    convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
     streams: ClassVar[bool] = False  # whether it does without passes over all samples
     levels: ClassVar[tuple[str, ...]] = ("upper", "lower")  # those that it looks at
 
@@ -102,11 +103,16 @@ class Method:
         return replace(self, **found) if found else self
 
     def check(self, problem: Problem) -> None:
-        """Raise a ValueError if a problem lacks what the method needs: a projection, an end of its samples."""
+        """Raise a ValueError if a problem lacks what the method needs: a projection, convexity, an end of its samples."""
         if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
                 f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"
                 " has none: take a method that does without, such as 'sbcgf' or 'cg-bio'"
+            )
+        if self.convex and problem.upper.convex is False:
+            raise ValueError(
+                f"the method {self.name!r} needs a convex upper objective, and {type(problem.upper).__name__} is not:"
+                " take a method for others, such as 'sbcgf' or 'cg-bio'"
             )
         for level in self.levels:
             if getattr(problem, level).endless and not self.streams:

@@ -87,6 +87,7 @@ class BiGSAM(Method):
     rates = "converges; t^-1"
     loop = advance
     projects = True
+    convex = True
     limits: ClassVar = {"step": np.inf, "upper_step": np.inf, "mixing": 1.0}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:

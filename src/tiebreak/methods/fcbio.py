@@ -214,6 +214,7 @@ class FCBiO(Method):
     rates = "t^-2; t^-2, up to log t"
     loop = advance
     projects = True
+    convex = True
     counts = ("inner_iterations",)
     reals: ClassVar = {"tolerance": {"above": 0.0}}
 

@@ -183,6 +183,13 @@ class SBCGI(Method):
         "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0},
     }
 
+    def check(self, problem: Problem) -> None:
+        Method.check(self, problem)
+        if self.anchor_samples is not None and self.anchor_samples < LEAST_DRAWS:
+            raise ValueError(
+                f"`anchor_samples` must be at least {LEAST_DRAWS}, for the error of g(x_0), got {self.anchor_samples}"
+            )
+
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         return Method.for_problem(with_theory(self, problem, budget), problem, budget)
 

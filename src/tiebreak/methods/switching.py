@@ -102,6 +102,7 @@ class SwitchingGradient(Method):
     rates = "t^-1/2; t^-1/2"
     loop = advance
     projects = True
+    convex = True
     limits: ClassVar = {"step": np.inf, "slack": np.inf}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
