@@ -179,9 +179,8 @@ def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) ->
 
 
 def _start(problem: Problem, x0: Any) -> np.ndarray:
-    if x0 is None:  # halfway between two opposite atoms: the centre of a symmetric set
-        ones = np.ones(problem.dimension)
-        return 0.5 * (problem.domain.lmo(ones) + problem.domain.lmo(-ones))
+    if x0 is None:
+        return problem.center
     x = checks.vector(x0, "x0", problem.dimension)
     if not problem.domain.contains(x):
         hint = "; `problem.domain.project(x0)` is the nearest point" if projects(problem.domain) else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
 from tiebreak.objectives import Part, Placed, Scaled, Sum, as_objective
@@ -64,6 +66,12 @@ class Problem(_Problem):
     def dimension(self) -> int:
         """Number of variables."""
         return next(int(part.dimension) for part in self if part.dimension is not None)
+
+    @property
+    def center(self) -> np.ndarray:
+        """The point halfway between two opposite atoms of the domain: the centre of a symmetric set."""
+        ones = np.ones(self.dimension)
+        return 0.5 * (self.domain.lmo(ones) + self.domain.lmo(-ones))
 
     @property
     def compiled(self) -> bool:

@@ -14,9 +14,11 @@ from tiebreak import (
     Auto,
     Birkhoff,
     CGBiO,
+    Covariance,
     FiniteSum,
     L1Ball,
     LeastSquares,
+    Logistic,
     Problem,
     SquaredNorm,
     minimize,
@@ -152,3 +154,17 @@ def test_three_standard_errors_keep_a_minimiser_of_g_in_the_cut_where_none_loses
     excess, errors = np.array(excess), np.array(errors)
     assert (excess > 0.0).mean() > 0.1
     assert (excess > 3.0 * errors).mean() < 0.02
+
+
+@pytest.mark.parametrize("kind", [CGBiO, SBCGF])
+def test_g_does_not_rise_far_though_the_set_is_much_larger_than_what_matters(kind):
+    rng = np.random.default_rng(5)
+    A = np.column_stack([rng.random((400, 8)), np.ones(400)])
+    groups = (A[:, 0] + 0.5 * rng.random(400) > 0.75).astype(float)
+    labels = np.sign(A[:, 0] + A[:, 1] - 1.0 + 0.4 * rng.standard_normal(400))
+    problem = Problem(Covariance(A, groups), Logistic(A, labels), L1Ball(100.0))
+    plain = minimize(problem, FISTA(level="lower"), max_queries=2_000_000)
+    limited, free = (minimize(problem, kind(preset="auto", allowance=a), max_queries=1_000_000) for a in (None, 0.0))
+    assert limited.method.allowance == pytest.approx(1e-3 * np.log(2.0))
+    assert limited.lower - plain.lower < 0.6 * (free.lower - plain.lower)
+    assert limited.upper < 0.5 * plain.upper

@@ -288,13 +288,15 @@ def test_the_variants_without_slack(problem, x0):
 # The conditional gradient methods of the field.
 
 
-def cg_bio(problem, x, step, slack):
+def cg_bio(problem, x, step, slack, allowance=np.inf):
     f, g, _ = problem
     anchor = at(g, x)[0]
     for t in itertools.count():
         (_, df), (value, dg) = at(f, x), at(g, x)
         s = cut_minimiser(df, dg, dg @ x + anchor - value + slack(t))
-        x = (1 - step(t)) * x + step(t) * s
+        allowed, risen = allowance + slack(t), value - anchor
+        gamma = step(t) * (allowed / risen if risen > allowed else 1.0)
+        x = (1 - gamma) * x + gamma * s
         yield x, x
 
 
@@ -305,6 +307,9 @@ def test_cg_bio(problem, x0):
         pass
     step, slack = power(2.0, 1.0, shift=4.0), power(1e-5, 0.5)
     assert_same(CGBiO(step=step, slack=slack), problem, x0, cg_bio(problem, x0, step, slack), atol=1e-8)
+    for allowance in (1e-4, 1e-2):
+        method = CGBiO(step=step, slack=slack, allowance=allowance)
+        assert_same(method, problem, x0, cg_bio(problem, x0, step, slack, allowance), atol=1e-8)
 
 
 def mean_of_points(points, sigma, first=1):

@@ -24,6 +24,7 @@ from tiebreak.methods.base import DONE, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
+    allowance_of,
     curvature_of,
     cut_and_move,
     first_points,
@@ -41,6 +42,7 @@ class Constants(NamedTuple):
 
     full: Full  # all samples
     curvature: float  # L_f; 0: steps are not shortened
+    allowance: float  # by which g may rise before steps are shortened; 0: they are not
     rounding: float  # by which the cut is moved outwards, relative to its terms at x_0
 
 
@@ -54,7 +56,8 @@ def advance(problem, state, constants, step, slack, rng):
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
         if t[0] == 0:
             anchor[0] = lower.value[0] + constants.rounding * size_of_terms(lower, x)
-        outcome = cut_and_move(domain, state, slack[k], step[k], constants.curvature, 0)
+        allowance = constants.allowance + slack[k] if constants.allowance > 0.0 else 0.0
+        outcome = cut_and_move(domain, state, slack[k], step[k], constants.curvature, allowance, 0)
         if outcome != DONE:
             return outcome
     return DONE
@@ -74,6 +77,9 @@ class CGBiO(Method):
     curvature : float, optional
         A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,
         but to no less than a twentieth of it. 0: steps are not shortened.
+    allowance : float, optional
+        By how much g may exceed g(x_0) and ``slack`` before steps become shorter, in units of g; 0: they never do. If not
+        given, ``preset="auto"`` takes 0.001 of g at the centre of Z, above its known floor, where f is not convex.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     preset : str
@@ -89,6 +95,7 @@ class CGBiO(Method):
     step: ScheduleLike | None = None
     slack: ScheduleLike | None = None
     curvature: float | None = None
+    allowance: float | None = None
     initial: Method | None = None
     preset: str = "paper"
 
@@ -98,11 +105,11 @@ class CGBiO(Method):
     needs = "linear minimisation over a half-space"
     rates = "t^-1; t^-1 (f convex), t^-1/2 (f not convex)"
     loop = advance
-    reals: ClassVar = {"curvature": {"least": 0.0}}
+    reals: ClassVar = {"curvature": {"least": 0.0}, "allowance": {"least": 0.0}}
     limits: ClassVar = {"step": 1.0, "slack": np.inf}
     presets: ClassVar = {
-        "paper": {"step": power(2.0, 1.0, shift=2.0), "curvature": 0.0},
-        "paper-dictionary": {"step": power(0.3, 0.5), "curvature": 0.0},
+        "paper": {"step": power(2.0, 1.0, shift=2.0), "curvature": 0.0, "allowance": 0.0},
+        "paper-dictionary": {"step": power(0.3, 0.5), "curvature": 0.0, "allowance": 0.0},
         "auto": {},
     }
 
@@ -110,6 +117,7 @@ class CGBiO(Method):
         return {
             "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
+            "allowance": lambda: allowance_of(problem),
             "initial": lambda: first_points(problem),
         }
 
@@ -119,7 +127,8 @@ class CGBiO(Method):
         return super().schedule_values(t)
 
     def constants(self, problem: Problem) -> Constants:
-        return Constants(full(problem), self.curvature or 0.0, ROUNDING if self.slack is None else 0.0)
+        rounding = ROUNDING if self.slack is None else 0.0
+        return Constants(full(problem), self.curvature or 0.0, self.allowance or 0.0, rounding)
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
         return start_state(problem, x, 1, 1)

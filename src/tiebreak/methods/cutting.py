@@ -30,6 +30,7 @@ from tiebreak.vectors import copy, dot_and_copy, move
 
 LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
 NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex
+ALLOWED = 1e-3  # of g at the centre of Z: by how much g may rise before steps become shorter, if f is not convex
 LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
 ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
 
@@ -97,11 +98,13 @@ def size_of_terms(lower, x):
 
 
 @kernel
-def cut_and_move(domain, state, slack, step, curvature, watch):
+def cut_and_move(domain, state, slack, step, curvature, allowance, watch):
     """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite.
 
     s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
-    An empty cut gives the point of Z that violates it least, the direction that lowers g most.
+    An empty cut gives the point of Z that violates it least, the direction that lowers g most. Where ĝ_t has risen
+    above g(x_0) by more than an allowance, the step is shorter by the ratio: what a step adds to g grows with its square,
+    what the cut takes away with the step.
     """
     x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _, _ = state
     room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
@@ -110,6 +113,9 @@ def cut_and_move(domain, state, slack, step, curvature, watch):
         return LOWER_NOT_FINITE
     if not math.isfinite(upper.value[0]):
         return UPPER_NOT_FINITE
+    risen = lower.value[0] - anchor[0]
+    if 0.0 < allowance < risen:
+        step *= allowance / risen
     if curvature > 0.0 or watch > 0:
         status, _ = cut_lmo(domain, upper.direction, lower.direction, bound, target)
         if status != INVALID:
@@ -194,6 +200,17 @@ def curvature_of(problem: Problem) -> float:
     """Return the smoothness constant of a convex f, or 0 if it is not known or f is not convex."""
     curvature = float(problem.upper.lipschitz) if problem.upper.convex else 0.0
     return curvature if math.isfinite(curvature) else 0.0
+
+
+def allowance_of(problem: Problem) -> float:
+    """Return by how much g may rise before steps become shorter; 0, which is no limit, if f is convex or nothing is known.
+
+    Steps for f not convex are of an order that is right for all of Z. Where Z is much larger than what matters, g would rise
+    too far with them.
+    """
+    if problem.upper.convex or problem.lower.endless or not math.isfinite(problem.lower.floor):
+        return 0.0
+    return ALLOWED * max(problem.lower.value(problem.center) - problem.lower.floor, 0.0)
 
 
 def first_points(problem: Problem) -> Method:

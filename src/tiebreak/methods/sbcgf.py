@@ -27,6 +27,7 @@ from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
+    allowance_of,
     curvature_of,
     cut_and_move,
     first_points,
@@ -53,6 +54,7 @@ class Constants(NamedTuple):
     lower: Sampling  # S and q of g
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards
+    allowance: float  # by which g may rise before steps are shortened; 0: they are not
     watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
 
 
@@ -74,7 +76,8 @@ def advance(problem, state, constants, step, slack, rng):
             innovation = model_at(lower, origin, x) - before
             variance[0] = 0.0 if t[0] % constants.lower.period == 0 else variance[0] + innovation * innovation
             width += constants.margin * math.sqrt(variance[0])
-        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)
+        allowance = constants.allowance + slack[k] if constants.allowance > 0.0 else 0.0
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, allowance, constants.watch)
         if outcome != DONE:
             return outcome
     return DONE
@@ -99,6 +102,9 @@ class SBCGF(Method):
     curvature : float, optional
         A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,
         but to no less than a twentieth of it. 0: steps are not shortened.
+    allowance : float, optional
+        By how much g may exceed g(x_0) and ``slack`` before steps become shorter, in units of g; 0: they never do. If not
+        given, ``preset="auto"`` takes 0.001 of g at the centre of Z, above its known floor, where f is not convex.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     preset : str
@@ -124,6 +130,7 @@ class SBCGF(Method):
     lower_period: int | None = None
     margin: float | None = None
     curvature: float | None = None
+    allowance: float | None = None
     initial: Method | None = None
     preset: str = "paper"
     theory: Theory | None = None
@@ -135,7 +142,7 @@ class SBCGF(Method):
     rates = "t^-1; t^-1, up to log t (f convex), t^-1/2; t^-1/2 (f not convex)"
     loop = advance
     counts = ("upper_batch_size", "lower_batch_size", "upper_period", "lower_period")
-    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}}
+    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}, "allowance": {"least": 0.0}}
     limits: ClassVar = {"step": 1.0, "slack": np.inf}
     presets: ClassVar = {
         "paper": {
@@ -143,6 +150,7 @@ class SBCGF(Method):
             "slack": power(1e-4, 0.5),
             "margin": 0.0,
             "curvature": 0.0,
+            "allowance": 0.0,
             "initial": SpiderFW(level="lower"),
         },
         "paper-dictionary": {
@@ -150,10 +158,11 @@ class SBCGF(Method):
             "slack": power(4e-5, 1 / 3),
             "margin": 0.0,
             "curvature": 0.0,
+            "allowance": 0.0,
             "initial": SpiderFW(level="lower"),
         },
         "auto": {"slack": constant(0.0), "margin": 3.0},
-        "theory": {"margin": 0.0, "curvature": 0.0},
+        "theory": {"margin": 0.0, "curvature": 0.0, "allowance": 0.0},
     }
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
@@ -172,6 +181,7 @@ class SBCGF(Method):
         return {
             "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
             "curvature": lambda: curvature_of(problem),
+            "allowance": lambda: allowance_of(problem),
             "initial": lambda: first_points(problem),
         }
 
@@ -181,6 +191,7 @@ class SBCGF(Method):
             lower=spider_sampling(problem.lower, self.lower_batch_size, self.lower_period),
             curvature=self.curvature or 0.0,
             margin=self.margin or 0.0,
+            allowance=self.allowance or 0.0,
             watch=self.theory.watch if self.theory is not None and not problem.upper.convex else 0,
         )
 

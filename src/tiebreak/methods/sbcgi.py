@@ -27,6 +27,7 @@ from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
     State,
+    allowance_of,
     curvature_of,
     cut_and_move,
     first_points,
@@ -55,6 +56,7 @@ class Constants(NamedTuple):
     careful: bool  # whether the first estimates are made of these, not of one batch
     curvature: float  # L_f; 0: steps are not shortened
     margin: float  # standard errors by which the cut is moved outwards; if any, the first estimate is exact
+    allowance: float  # by which g may rise before steps are shortened; 0: they are not
     watch: int  # the iteration from which the point of least stationarity is kept; 0: it is not
 
 
@@ -88,7 +90,8 @@ def advance(problem, state, constants, step, slack, momentum, upper_momentum, rn
                 innovation = model_at(lower, origin, x) - before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
                 width += constants.margin * math.sqrt(variance[0])
-        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, constants.watch)
+        allowance = constants.allowance + slack[k] if constants.allowance > 0.0 else 0.0
+        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, allowance, constants.watch)
         if outcome != DONE:
             return outcome
     return DONE
@@ -116,6 +119,9 @@ class SBCGI(Method):
     curvature : float, optional
         A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,
         but to no less than a twentieth of it. 0: steps are not shortened.
+    allowance : float, optional
+        By how much g may exceed g(x_0) and ``slack`` before steps become shorter, in units of g; 0: they never do. If not
+        given, ``preset="auto"`` takes 0.001 of g at the centre of Z, above its known floor, where f is not convex.
     initial : Method, optional
         What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
     anchor_samples : int, optional
@@ -146,6 +152,7 @@ class SBCGI(Method):
     batch_size: int | None = None
     margin: float | None = None
     curvature: float | None = None
+    allowance: float | None = None
     initial: Method | None = None
     preset: str = "paper"
     theory: Theory | None = None
@@ -160,7 +167,12 @@ class SBCGI(Method):
     rates = "t^-1/2; t^-1/2 (f convex), t^-1/3; t^-1/3 (f not convex)"
     loop = advance
     counts = ("batch_size", "anchor_samples")
-    reals: ClassVar = {"margin": {"least": 0.0}, "curvature": {"least": 0.0}, "anchor_error": {"least": 0.0}}
+    reals: ClassVar = {
+        "margin": {"least": 0.0},
+        "curvature": {"least": 0.0},
+        "allowance": {"least": 0.0},
+        "anchor_error": {"least": 0.0},
+    }
     limits: ClassVar = {"step": 1.0, "slack": np.inf, "momentum": 1.0, "upper_momentum": 1.0}
     presets: ClassVar = {
         "paper": {
@@ -170,6 +182,7 @@ class SBCGI(Method):
             "batch_size": 1,
             "margin": 0.0,
             "curvature": 0.0,
+            "allowance": 0.0,
         },
         "paper-dictionary": {
             "step": power(0.1, 2 / 3, shift=2.0),
@@ -178,9 +191,10 @@ class SBCGI(Method):
             "batch_size": 8,
             "margin": 0.0,
             "curvature": 0.0,
+            "allowance": 0.0,
         },
         "auto": {"slack": constant(0.0), "batch_size": 4, "margin": 3.0},
-        "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0},
+        "theory": {"batch_size": 1, "margin": 0.0, "curvature": 0.0, "allowance": 0.0},
     }
 
     def check(self, problem: Problem) -> None:
@@ -213,6 +227,7 @@ class SBCGI(Method):
             # f not convex moves far from where its estimate was exact; g, held by the cut, does not
             "upper_momentum": lambda: self.momentum or (slow if problem.upper.convex else power(1.0, 2 / 3)),
             "curvature": lambda: curvature_of(problem),
+            "allowance": lambda: allowance_of(problem),
             "initial": lambda: SpiderFW(level="lower") if paper else first_points(problem),
         }
 
@@ -223,7 +238,8 @@ class SBCGI(Method):
         margin = self.margin or 0.0
         upper, lower = self._first(problem.upper, 0.0), self._first(problem.lower, self.anchor_error or 0.0)
         watch = self.theory.watch if self.theory is not None and not problem.upper.convex else 0
-        return Constants(upper, lower, margin > 0.0 or problem.lower.endless, self.curvature or 0.0, margin, watch)
+        careful = margin > 0.0 or problem.lower.endless
+        return Constants(upper, lower, careful, self.curvature or 0.0, margin, self.allowance or 0.0, watch)
 
     def _affordable(self, budget: Budget) -> int:
         """Return how many samples of a stream the first estimate of a level may take."""
