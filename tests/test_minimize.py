@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 import sys
 import threading
@@ -13,7 +14,8 @@ import pytest
 from conftest import QUICK, callable_copy, make_objective
 
 import tiebreak
-from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
+from tiebreak import SBCGF, SBCGI, Covariance, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
+from tiebreak.engine import interpreted
 
 DRIVER = sys.modules["tiebreak.minimize"]  # the package has a function of that name
 BOTH = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
@@ -96,13 +98,6 @@ def test_each_budget_ends_the_run(problem):
     assert timed.status is Status.TIME
     assert timed.seconds >= 0.05
     assert timed.iterations > 0
-
-
-def test_a_budget_that_allows_nothing_still_gives_a_point(problem):
-    result = minimize(problem, QUICK, max_queries=1)
-    assert result.iterations == 0
-    assert result.status is Status.QUERIES
-    assert problem.domain.contains(result.x)
 
 
 def test_a_tolerance_ends_the_run_when_it_is_proven(problem):
@@ -382,3 +377,38 @@ def test_the_upper_objective_may_be_exact():
     assert np.abs(least_norm).sum() < 6.0  # the constraint does not bind: the answer is known in closed form
     np.testing.assert_allclose(result.x, least_norm, atol=0.03)
     assert result.upper == pytest.approx(0.5 * least_norm @ least_norm, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["auto", "sbcgf", "sbcgi", "cg-bio"])
+def test_a_budget_below_one_iteration_is_an_error(method):
+    rng = np.random.default_rng(0)
+    upper, lower = (LeastSquares(rng.standard_normal((300, 5)), rng.standard_normal(300)) for _ in range(2))
+    problem = Problem(upper, lower, L1Ball(1.0))
+    with interpreted():
+        with pytest.raises(ValueError, match=r"^`max_queries` must be at least \d+ for one iteration of '.*'") as caught:
+            minimize(problem, method, max_queries=300)
+        least = int(re.search(r"at least (\d+)", str(caught.value)).group(1))
+        assert minimize(problem, method, max_queries=least).iterations >= 1
+
+
+def test_bounds_that_only_the_last_record_proves_are_certified():
+    rng = np.random.default_rng(0)
+    upper, lower = (LeastSquares(rng.standard_normal((12, 20)), rng.standard_normal(12)) for _ in range(2))
+    problem = Problem(upper, lower, L1Ball(2.0))
+    reached = minimize(problem, "bi-fista", max_iterations=100)
+    tol = 1.0001 * reached.upper_bound_gap, 1.0001 * reached.lower_bound_gap
+    result = minimize(problem, "bi-fista", max_iterations=100, tol=tol)
+    assert result.iterations == 100
+    assert result.upper_bound_gap <= tol[0]
+    assert result.lower_bound_gap <= tol[1]
+    assert result.status is Status.CERTIFIED
+
+
+def test_a_result_shows_the_stationarity_where_f_is_not_convex():
+    rng = np.random.default_rng(0)
+    lower = LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9))
+    problem = Problem(Covariance(rng.standard_normal((9, 4)), np.arange(9) % 2.0), lower, L1Ball(1.0))
+    with interpreted():
+        text = str(minimize(problem, "cg-bio", max_iterations=5))
+    assert "stationarity" in text
+    assert "nan" not in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from tiebreak import (
     L1Ball,
     L2Ball,
     LeastSquares,
+    Logistic,
     Part,
     Problem,
     Product,
@@ -23,6 +26,7 @@ from tiebreak import (
     minimize,
     power,
 )
+from tiebreak.objectives import linear_model
 
 LOSS = LeastSquares(np.ones((2, 3)), np.ones(2))
 
@@ -146,3 +150,28 @@ SENSITIVE = Covariance(np.ones((2, 3)), [0.0, 1.0])
 def test_objectives_that_fit_no_part_are_named(parts, message):
     with pytest.raises(ValueError, match=message):
         Problem(*parts)
+
+
+def test_a_lower_objective_that_loses_convexity_by_a_sign_or_a_term_is_refused():
+    rng = np.random.default_rng(0)
+    convex = LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9))
+    other = Covariance(rng.standard_normal((9, 4)), np.arange(9) % 2.0)
+    for lower in (-1.0 * convex, convex + (-5.0) * SquaredNorm(np.zeros(4)), convex + other, 2.0 * (convex + other)):
+        assert lower.convex is False
+        with pytest.raises(ValueError, match="^`lower` must be convex"):
+            Problem(SquaredNorm(), lower, L1Ball(1.0))
+    assert (convex + 0.1 * SquaredNorm()).convex is True
+    unknown = FiniteSum(2, 4, lambda x, i: (0.0, np.zeros(4)))
+    assert (convex + unknown).convex is None
+    assert (-1.0 * unknown).convex is None
+
+
+def test_a_scalar_loss_is_convex_only_if_it_says_so():
+    class Welsch(NamedTuple):
+        pass
+
+    model = linear_model(Welsch(), np.eye(3), np.zeros(3))
+    assert model.convex is None
+    assert model.floor == -np.inf
+    assert LeastSquares(np.eye(3), np.zeros(3)).convex is True
+    assert Logistic(np.eye(3), np.ones(3)).floor == 0.0

@@ -5,7 +5,7 @@ when both are seen only through samples.
 """
 
 from tiebreak import data, sources
-from tiebreak.certificate import Certificate, HalfSpace, certify
+from tiebreak.certificate import Certificate, Floors, HalfSpace, certify
 from tiebreak.checkpoint import CheckpointError
 from tiebreak.domains import (
     Birkhoff,
@@ -120,6 +120,7 @@ __all__ = [
     "EndOfStream",
     "FCBiO",
     "FiniteSum",
+    "Floors",
     "GroupBall",
     "HalfSpace",
     "History",

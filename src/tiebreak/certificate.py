@@ -186,6 +186,8 @@ def certify(
     """
     bundle = checks.whole(bundle, "bundle")
     if problem.upper.endless or problem.lower.endless:
+        if floors != NOTHING:
+            raise ValueError("`floors` must be left out for a stream: its bounds are made of fresh samples alone")
         return _certify_stream(problem, x, bundle, points, samples, delta, seed)
     for name, value in (("samples", samples), ("delta", delta)):
         if value is not None:

@@ -78,7 +78,11 @@ def flatten(value: Any, prefix: str = "state") -> dict[str, np.ndarray]:
 
 
 def digest(value: Any) -> str:
-    """Return a hash of a value: of all data in it, and of the values (not the code) of its schedules."""
+    """Return a hash of a value: of all data in it, and of the values (not the code) of its schedules.
+
+    An object of another kind counts by what its ``fingerprint()`` returns, if it has one, else by its ``repr``, or by its
+    type if that is the default one, which differs from process to process.
+    """
     hasher = hashlib.blake2b(digest_size=12)
 
     def feed(part: Any) -> None:
@@ -93,8 +97,13 @@ def digest(value: Any) -> str:
             feed(type(part).__name__)
             for entry in part:
                 feed(entry)
+        elif hasattr(part, "fingerprint"):
+            feed(type(part).__name__)
+            feed(part.fingerprint())
         elif callable(part):
             hasher.update(getattr(part, "__qualname__", type(part).__name__).encode())
+        elif type(part).__repr__ is object.__repr__:
+            feed(type(part).__qualname__)
         else:
             hasher.update(repr(part).encode())
         hasher.update(b"\0")

@@ -85,7 +85,7 @@ def minimize(
         other source is read on from where it is, so that the run goes on with other samples.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
-        which are not counted as queries: as many as a sixth of the samples drawn so far for a record.
+        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000.
 
     Returns
     -------
@@ -221,6 +221,7 @@ class _Run:
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
+        self._check_budget((1.0 - share) * limits.queries)
         self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
@@ -234,6 +235,18 @@ class _Run:
         self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
         self.enter(0, x)
+
+    def _check_budget(self, queries: float) -> None:
+        """Raise if so many queries do not pay for one iteration: nothing would be done, and pass for an answer."""
+        first = self.method.cost(self.problem, self.method.constants(self.problem), np.zeros(1, dtype=np.int64))
+        needed = int(first.upper_queries[0] + first.lower_queries[0])
+        if needed > queries:
+            least = math.ceil(needed * self.limits.queries / queries)
+            what = " and a first point" if len(self.phases) > 1 else ""
+            raise ValueError(
+                f"`max_queries` must be at least {least:,} for one iteration of {self.method.name!r}{what} on this problem,"
+                f" got {int(self.limits.queries):,}"
+            )
 
     # Phases
 
@@ -462,6 +475,9 @@ class _Run:
                 status, error = _status_of(last), last
         assert self.evaluated is not None
         x, certificate = self.evaluated
+        spent = status in (Status.QUERIES, Status.ITERATIONS, Status.TIME)
+        if spent and self.prover.certain and not self.seeking and self._within_tolerance():
+            status = Status.CERTIFIED
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost

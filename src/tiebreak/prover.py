@@ -157,19 +157,21 @@ class Sampled(Prover):
         """
         self.claims += 1
         delta = self.delta / (self.claims * (self.claims + 1))
-        return self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+        certificate = self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+        return certificate._replace(confidence=1.0 - self.delta)  # that of all of them, of which this one is chosen
 
     def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
         """Return bounds that no decision depended on, from as many samples as are due."""
         delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta
         try:
-            return self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+            certificate = self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
         except EndOfStream:  # the samples of the last record know nothing of the steps since then
             fresh, samples = self.recent or (None, 0)
             take = fresh and fresh.again()
             if take is None:
                 raise
-            return self._evaluate(x, take, samples, delta, origin)
+            certificate = self._evaluate(x, take, samples, delta, origin)
+        return certificate._replace(confidence=1.0 - self.delta)
 
     def _samples(self, queries: int) -> int:
         """Return how many fresh samples a record takes at a level."""

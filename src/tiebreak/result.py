@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -166,7 +167,11 @@ class Result:
             ("method", self.method.name),
             ("status", self.message),
             ("upper f(x)", f"{self.upper:.6g}"),
-            ("  f(x) − f* ≤", f"{self.upper_bound_gap:.3g}"),
+            *(
+                [("  stationarity", f"  {self.stationarity:.3g}")]
+                if math.isnan(self.upper_bound_gap)
+                else [("  f(x) − f* ≤", f"{self.upper_bound_gap:.3g}")]
+            ),
             ("lower g(x)", f"{self.lower:.6g}"),
             ("  g(x) − g* ≤", f"{self.lower_bound_gap:.3g}"),
             *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),

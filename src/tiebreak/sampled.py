@@ -97,7 +97,8 @@ def evaluate(
     """Return what fresh samples, as many at each level that is a stream, say about a point that does not depend on them."""
     size = max(samples // (2 * BATCHES), 1)
     exact = [None if level.endless else value_and_gradient(level, [everything(level)], x) for level in problem[:2]]
-    batches = (look(problem, x, take, size, points, exact) for _ in range(2 * BATCHES))
+    known = None if problem.lower.endless else np.array([problem.lower.value(point) for point in points])
+    batches = (look(problem, x, take, size, points, exact, known) for _ in range(2 * BATCHES))
     first = [next(batches) for _ in range(BATCHES)]
     quantile = float(stdtrit(BATCHES - 1, 1.0 - delta / STATEMENTS))
     choice = choose(problem, x, first, quantile)
@@ -128,14 +129,20 @@ def evaluate(
 
 
 def look(
-    problem: Problem, x: np.ndarray, take: Take, size: int, points: Sequence[np.ndarray], exact: Sequence[Any]
+    problem: Problem,
+    x: np.ndarray,
+    take: Take,
+    size: int,
+    points: Sequence[np.ndarray],
+    exact: Sequence[Any],
+    known: np.ndarray | None,
 ) -> Sample:
-    """Return what the next batch says at x, and of g at the other points."""
+    """Return what the next batch says at x, and of g at the other points; what is known exactly is given."""
     f, g, _ = problem
     f_value, f_gradient = exact[0] or value_and_gradient(f, [take(f, part) for part in pieces(size)], x)
-    batches = [take(g, part) for part in pieces(size)] if g.endless else [everything(g)]
+    batches = [take(g, part) for part in pieces(size)] if g.endless else []
     g_value, g_gradient = exact[1] or value_and_gradient(g, batches, x)
-    others = np.array([value_and_gradient(g, batches, point)[0] for point in points])
+    others = known if known is not None else np.array([value_and_gradient(g, batches, point)[0] for point in points])
     return Sample(f_value, f_gradient, g_value, g_gradient, others)
 
 

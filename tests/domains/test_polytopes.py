@@ -12,6 +12,7 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
 from tiebreak import CutStatus
+from tiebreak.checkpoint import digest
 from tiebreak.domains import cut_lmo, lmo
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
@@ -231,3 +232,9 @@ def test_a_cut_next_to_the_free_minimiser_is_the_minimiser():
         cut = matchings.cut_lmo(c, a, float(np.nextafter(a @ best, -np.inf)))
         assert c @ cut.point == pytest.approx(c @ best, rel=1e-12)
         assert not np.isnan(cut.multiplier)
+
+
+def test_polytopes_of_the_same_size_have_different_fingerprints():
+    rows = np.vstack([np.eye(2), -np.eye(2)])
+    one, same, other = (Polytope(A_ub=rows, b_ub=np.full(4, side)) for side in (1.0, 1.0, 2.0))
+    assert digest(one) == digest(same) != digest(other)

@@ -165,11 +165,11 @@ def test_convexity_follows_the_rules():
     assert (2 * NORM).convex is True
     assert (0 * not_convex).convex is True
     assert (2 * not_convex).convex is False
-    assert (-1 * NORM).convex is None
+    assert (-1 * NORM).convex is False
     assert (-1 * not_convex).convex is None
     assert (2 * unknown).convex is None
     assert (NORM + SQUARES).convex is True
-    assert (NORM + not_convex).convex is None
+    assert (NORM + not_convex).convex is False
     assert (NORM + unknown).convex is None
     assert Part(NORM, "w").convex is True
     assert Part(not_convex, "w").convex is False

@@ -334,6 +334,11 @@ class Polytope(Domain):
     def __repr__(self) -> str:
         return f"Polytope(dimension={self.dimension}, rows={self._rows.shape[0]})"
 
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Return all that makes the set what it is."""
+        rows = self._rows
+        return rows.data, rows.indices, rows.indptr, self._least, self._most, self.lower, self.upper
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_solver", "_start")}
 

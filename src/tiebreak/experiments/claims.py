@@ -60,8 +60,10 @@ def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float
     Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 < 12 on 10/10 seeds')
     """
     pairs = sorted(set(first) & set(second))
-    seeds = [seed for seed in pairs if not (math.isinf(first[seed]) and first[seed] == second[seed])]
-    beside = f"; on {len(pairs) - len(seeds)} more both are infinite" if len(pairs) > len(seeds) else ""
+    known = [seed for seed in pairs if not (math.isnan(first[seed]) or math.isnan(second[seed]))]
+    seeds = [seed for seed in known if not (math.isinf(first[seed]) and first[seed] == second[seed])]
+    beside = f"; on {len(known) - len(seeds)} more both are infinite" if len(known) > len(seeds) else ""
+    beside += f"; on {len(pairs) - len(known)} more one is unknown" if len(pairs) > len(known) else ""
     if not seeds:
         return Judgement(Verdict.OPEN, "no runs to compare" + beside)
     a, b = (np.array([float(values[seed]) for seed in seeds]) for values in (first, second))
@@ -78,14 +80,15 @@ def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
     >>> within({s: 0.9 for s in range(5)}, 0.8, 1.0).verdict
     <Verdict.HOLDS: 'holds'>
     """
-    if not values:
-        return Judgement(Verdict.OPEN, "no runs")
-    found = np.array(list(values.values()), dtype=float)
+    found = np.array([value for value in values.values() if not math.isnan(value)], dtype=float)
+    unknown = f"; unknown on {len(values) - found.size} more" if found.size < len(values) else ""
+    if not found.size:
+        return Judgement(Verdict.OPEN, f"no runs{unknown}")
     inside, n = int(((found >= low) & (found <= high)).sum()), found.size
     return Judgement(
         sign_test(inside, n),
         f"{np.median(found):.3g} (from {found.min():.3g} to {found.max():.3g}), within [{low:.3g}, {high:.3g}] on "
-        f"{inside}/{n} seeds",
+        f"{inside}/{n} seeds{unknown}",
     )
 
 

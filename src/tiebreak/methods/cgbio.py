@@ -56,8 +56,7 @@ def advance(problem, state, constants, step, slack, rng):
         lower.value[0] = gradient_at(g, constants.full.lower, x, lower.direction)
         if t[0] == 0:
             anchor[0] = lower.value[0] + constants.rounding * size_of_terms(lower, x)
-        allowance = constants.allowance + slack[k] if constants.allowance > 0.0 else 0.0
-        outcome = cut_and_move(domain, state, slack[k], step[k], constants.curvature, allowance, 0)
+        outcome = cut_and_move(domain, state, slack[k], 0.0, step[k], constants.curvature, constants.allowance, 0)
         if outcome != DONE:
             return outcome
     return DONE

@@ -32,6 +32,7 @@ LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0
 NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex
 ALLOWED = 1e-3  # of g at the centre of Z: by how much g may rise before steps become shorter, if f is not convex
 LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
+SHORTEST = 0.01  # of a step, that is made however far g has risen
 ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
 
 
@@ -98,24 +99,24 @@ def size_of_terms(lower, x):
 
 
 @kernel
-def cut_and_move(domain, state, slack, step, curvature, allowance, watch):
+def cut_and_move(domain, state, slack, margin, step, curvature, allowance, watch):
     """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite.
 
-    s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t.
-    An empty cut gives the point of Z that violates it least, the direction that lowers g most. Where ĝ_t has risen
-    above g(x_0) by more than an allowance, the step is shorter by the ratio: what a step adds to g grows with its square,
-    what the cut takes away with the step.
+    s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t,
+    K_t being ``slack`` and ``margin`` standard errors. An empty cut gives the point of Z that violates it least, the
+    direction that lowers g most. Where ĝ_t has risen above g(x_0) by more than slack and allowance, the step is shorter by
+    the ratio, but no less than a share: what a step adds to g grows with its square, what the cut takes away with the step.
     """
-    x, previous, target, upper, lower, anchor, _, _, t, empty_cuts, _, _, _ = state
-    room = (anchor[0] - lower.value[0] + slack) / lower.factor[0]
-    bound = room + dot_and_copy(lower.direction, x, previous)
+    x, previous, target, upper, lower, anchor, _, variance, t, empty_cuts, _, _, _ = state
+    risen = lower.value[0] - anchor[0]
+    room = slack + margin * math.sqrt(variance[0]) - risen
+    bound = room / lower.factor[0] + dot_and_copy(lower.direction, x, previous)
     if not math.isfinite(bound):
         return LOWER_NOT_FINITE
     if not math.isfinite(upper.value[0]):
         return UPPER_NOT_FINITE
-    risen = lower.value[0] - anchor[0]
-    if 0.0 < allowance < risen:
-        step *= allowance / risen
+    if allowance > 0.0 and risen > allowance + slack:
+        step *= max((allowance + slack) / risen, SHORTEST)
     if curvature > 0.0 or watch > 0:
         status, _ = cut_lmo(domain, upper.direction, lower.direction, bound, target)
         if status != INVALID:

@@ -14,7 +14,6 @@ two levels have their own S and q, and refresh independently.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -69,15 +68,13 @@ def advance(problem, state, constants, step, slack, rng):
         spider(g, lower, constants.lower, t[0], rng, x, previous)
         if t[0] == 0:
             anchor[0] = lower.value[0]
-        width = slack[k]
         if constants.margin > 0.0:
             if t[0] == 0:
                 anchor[0] += ROUNDING * size_of_terms(lower, x)
             innovation = model_at(lower, origin, x) - before
             variance[0] = 0.0 if t[0] % constants.lower.period == 0 else variance[0] + innovation * innovation
-            width += constants.margin * math.sqrt(variance[0])
-        allowance = constants.allowance + slack[k] if constants.allowance > 0.0 else 0.0
-        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, allowance, constants.watch)
+        _, _, curvature, margin, allowance, watch = constants
+        outcome = cut_and_move(domain, state, slack[k], margin, step[k], curvature, allowance, watch)
         if outcome != DONE:
             return outcome
     return DONE

@@ -72,15 +72,13 @@ def advance(problem, state, constants, step, slack, momentum, upper_momentum, rn
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, unused = state
     for k in range(step.size):
-        width = slack[k]
         if t[0] == 0 and constants.careful:
             first_estimate(f, upper, constants.upper, rng, x)
             error, left = first_estimate(g, lower, constants.lower, rng, x)
             unused[0] = left * constants.lower.batch.size
             variance[0] = error * error
-            margin = constants.margin if constants.margin > 0.0 else MARGIN
-            anchor[0] = lower.value[0] + margin * error + ROUNDING * size_of_terms(lower, x)
-            width += constants.margin * error
+            errors = constants.margin if constants.margin > 0.0 else MARGIN
+            anchor[0] = lower.value[0] + errors * error + ROUNDING * size_of_terms(lower, x)
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
             before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
@@ -89,9 +87,8 @@ def advance(problem, state, constants, step, slack, momentum, upper_momentum, rn
             if constants.margin > 0.0:
                 innovation = model_at(lower, origin, x) - before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
-                width += constants.margin * math.sqrt(variance[0])
-        allowance = constants.allowance + slack[k] if constants.allowance > 0.0 else 0.0
-        outcome = cut_and_move(domain, state, width, step[k], constants.curvature, allowance, constants.watch)
+        _, _, _, curvature, margin, allowance, watch = constants
+        outcome = cut_and_move(domain, state, slack[k], margin, step[k], curvature, allowance, watch)
         if outcome != DONE:
             return outcome
     return DONE

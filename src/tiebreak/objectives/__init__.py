@@ -7,7 +7,7 @@ from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.dictionary import Dictionary, JointDictionary
 from tiebreak.objectives.fairness import Covariance
 from tiebreak.objectives.jax_losses import from_jax
-from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
+from tiebreak.objectives.linear import ConvexLoss, Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
 from tiebreak.objectives.streams import Stream
 from tiebreak.objectives.torch_losses import from_torch
@@ -15,6 +15,7 @@ from tiebreak.objectives.torch_losses import from_torch
 __all__ = [
     "Computed",
     "ConeDistance",
+    "ConvexLoss",
     "Covariance",
     "Dictionary",
     "EndOfStream",

@@ -58,7 +58,9 @@ class Scaled(Objective, _Scaled):
     def convex(self) -> bool | None:  # type: ignore[override]
         if self.factor == 0.0:
             return True
-        return self.objective.convex if self.factor > 0.0 else None
+        if self.factor > 0.0:
+            return self.objective.convex
+        return False if self.objective.convex else None  # a linear one would be, and is not told apart
 
     @property
     def strong_convexity(self) -> float:  # type: ignore[override]
@@ -169,7 +171,9 @@ class Sum(Objective, _Sum):
 
     @property
     def convex(self) -> bool | None:  # type: ignore[override]
-        return True if all(term.convex for term in self.terms) else None
+        """Whether all terms are; if one is not the sum counts as not convex, though others may make up for it."""
+        known = [term.convex for term in self.terms]
+        return False if False in known else True if all(known) else None
 
     @property
     def strong_convexity(self) -> float:  # type: ignore[override]

@@ -27,8 +27,22 @@ def curvature(scalar):
     """Return the largest second derivative of ℓ with respect to the prediction."""
 
 
-class Square(NamedTuple):
+class ConvexLoss:
+    """The common part of scalar losses that are convex in the prediction and never negative."""
+
+    __slots__ = ()
+    convex = True
+    floor = 0.0
+
+
+class _Square(NamedTuple):
+    pass
+
+
+class Square(ConvexLoss, _Square):
     """ℓ(p, t) = ½ (p − t)²."""
+
+    __slots__ = ()
 
 
 @loss.register(Square)
@@ -42,8 +56,14 @@ def _(scalar):
     return 1.0
 
 
-class LogLoss(NamedTuple):
+class _LogLoss(NamedTuple):
+    pass
+
+
+class LogLoss(ConvexLoss, _LogLoss):
     """ℓ(p, t) = log(1 + exp(−t p)) for t = ±1."""
+
+    __slots__ = ()
 
 
 @loss.register(LogLoss)
@@ -60,10 +80,14 @@ def _(scalar):
     return 0.25
 
 
-class HuberLoss(NamedTuple):
+class _HuberLoss(NamedTuple):
+    delta: float
+
+
+class HuberLoss(ConvexLoss, _HuberLoss):
     """ℓ(p, t) = ½ r² for |r| ≤ δ and δ (|r| − ½ δ) beyond, r = p − t."""
 
-    delta: float
+    __slots__ = ()
 
 
 @loss.register(HuberLoss)
@@ -89,8 +113,16 @@ class LinearModel(Objective, _LinearModel):
     """The weighted mean of a scalar loss over the rows of a matrix; made by LeastSquares, Logistic and Huber."""
 
     __slots__ = ()
-    convex = True
-    floor = 0.0
+
+    @property
+    def convex(self) -> bool | None:  # type: ignore[override]
+        """Whether the scalar loss says that it is convex in the prediction."""
+        return getattr(self.scalar, "convex", None)
+
+    @property
+    def floor(self) -> float:  # type: ignore[override]
+        """A number that the scalar loss says it is never below."""
+        return float(getattr(self.scalar, "floor", -math.inf))
 
     @property
     def dimension(self) -> int:  # type: ignore[override]

@@ -13,6 +13,8 @@ from tiebreak import checks
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.callables import Computed, EndOfStream, OracleError, check_knowledge
 
+APART = 0xE571  # sets the samples of an estimate apart from those of runs with the same seed
+
 
 @dataclass(frozen=True)
 class Stream(Computed):
@@ -91,9 +93,10 @@ class Stream(Computed):
         return batch
 
     def estimate(self, x: Any, samples: int = 10_000, seed: int = 0) -> tuple[float, np.ndarray]:
-        """Return the value and the gradient at x of the mean over fresh samples."""
+        """Return the value and the gradient at x of the mean over fresh samples: others than a run with this seed draws."""
         x = checks.vector(x, "x", self.dimension)
-        batch = self.sample(np.random.default_rng(checks.whole(seed, "seed", least=0)), checks.whole(samples, "samples"))
+        rng = np.random.default_rng([checks.whole(seed, "seed", least=0), APART])
+        batch = self.sample(rng, checks.whole(samples, "samples"))
         gradient = np.zeros_like(x)
         value, _ = accumulate(self, batch, x, 1.0, x, 0.0, gradient)
         return float(value), gradient
