@@ -23,6 +23,7 @@ from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
+from tiebreak.objectives.matrices import remembering
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
 from tiebreak.prover import Prover, prover_of
@@ -119,12 +120,13 @@ def minimize(
         x0 = x0.x
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
-    run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
-    run.callback = callback
-    if checkpoint is not None:
-        run.open_checkpoint(checkpoint)
-    with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
-        return run.finish(*run.go())
+    with remembering():
+        run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
+        run.callback = callback
+        if checkpoint is not None:
+            run.open_checkpoint(checkpoint)
+        with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
+            return run.finish(*run.go())
 
 
 class Snapshot:

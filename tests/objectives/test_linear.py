@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from tiebreak import Huber, LeastSquares, Logistic, SquaredNorm
+from tiebreak import Huber, L1Ball, LeastSquares, Logistic, Problem, SquaredNorm, minimize
 from tiebreak.engine import interpreted
-from tiebreak.objectives import accumulate, draw
+from tiebreak.objectives import accumulate, draw, matrices
 
 NAMES = ["least-squares", "logistic", "huber", "squared-norm"]
 KINDS = ["dense", "csr"]
@@ -209,3 +209,16 @@ BAD = [
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_run_finds_the_curvature_of_each_level_once(monkeypatch):
+    made, find = [], matrices._largest_curvature
+    monkeypatch.setattr(matrices, "_largest_curvature", lambda *given: made.append(given) or find(*given))
+    rng = np.random.default_rng(0)
+    upper, lower = (LeastSquares(rng.standard_normal((30, 6)), rng.standard_normal(30)) for _ in range(2))
+    with interpreted():
+        minimize(Problem(upper, lower, L1Ball(1.0)), max_iterations=3)
+    assert len(made) == 2
+    before = lower.lipschitz
+    lower.matrix.array[:] *= 2.0  # nothing is remembered beyond the run
+    assert lower.lipschitz == pytest.approx(4.0 * before)

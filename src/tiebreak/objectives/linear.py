@@ -135,7 +135,7 @@ class LinearModel(Objective, _LinearModel):
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
         """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n)."""
-        return float(curvature(self.scalar)) * largest_curvature(self.matrix, self.weights / self.n_samples)
+        return float(curvature(self.scalar)) * largest_curvature(self.matrix, self.weights) / self.n_samples
 
     @property
     def strong_convexity(self) -> float:  # type: ignore[override]

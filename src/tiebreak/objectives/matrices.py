@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,8 +91,32 @@ def as_matrix(value: Any, name: str) -> Dense | CSR:
     return matrix
 
 
+_curvatures: ContextVar[dict[tuple[int, ...], tuple[Any, float]] | None] = ContextVar("curvatures", default=None)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Find each largest curvature only once in this block, during which no data may change."""
+    token = _curvatures.set({})
+    try:
+        yield
+    finally:
+        _curvatures.reset(token)
+
+
 def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> float:
-    """Return λ_max(Aᵀ diag(weights) A), by Lanczos' refinement of the power iteration."""
+    """Return λ_max(Aᵀ diag(weights) A), which takes some tens of passes over A."""
+    known = _curvatures.get()
+    if known is None:
+        return _largest_curvature(matrix, weights)
+    key = tuple(id(part) for part in (*matrix, weights))
+    if key not in known:
+        known[key] = (matrix, weights), _largest_curvature(matrix, weights)  # what is held keeps its id
+    return known[key][1]
+
+
+def _largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> float:
+    """Find it by Lanczos' refinement of the power iteration."""
     d = matrix.shape[1]
     unit = matrix.largest or 1.0  # squares of huge data overflow
 
