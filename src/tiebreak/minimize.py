@@ -223,7 +223,7 @@ class _Run:
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
-        self._check_budget((1.0 - share) * limits.queries)
+        self._check_budget()
         self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
@@ -238,13 +238,13 @@ class _Run:
         self.saved_at = time.monotonic()
         self.enter(0, x)
 
-    def _check_budget(self, queries: float) -> None:
-        """Raise if so many queries do not pay for one iteration: nothing would be done, and pass for an answer."""
+    def _check_budget(self) -> None:
+        """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
         first = self.method.cost(self.problem, self.method.constants(self.problem), np.zeros(1, dtype=np.int64))
         needed = int(first.upper_queries[0] + first.lower_queries[0])
-        if needed > queries:
-            least = math.ceil(needed * self.limits.queries / queries)
-            what = " and a first point" if len(self.phases) > 1 else ""
+        share, what = (1.0 - INITIAL_SHARE, " and a first point") if len(self.phases) > 1 else (1.0, "")
+        if needed > share * self.limits.queries:
+            least = math.ceil(needed / share)
             raise ValueError(
                 f"`max_queries` must be at least {least:,} for one iteration of {self.method.name!r}{what} on this problem,"
                 f" got {int(self.limits.queries):,}"

@@ -235,6 +235,7 @@ def test_a_set_may_be_given_or_made_for_the_number_of_features():
         ({}, {"sensitive_features": np.zeros(N)}, "`sensitive_features` must hold from 2 to 20 groups, got 1"),
         ({}, {"X_val": np.zeros((2, D))}, "`y_val` must be given"),
         ({}, {"X_val": np.zeros((2, D)), "y_val": [0.0]}, "`y_val` must have one entry for each of the 2"),
+        ({}, {"X_val": np.zeros((2, D)), "y_val": [0.0, np.nan]}, "`y_val` must hold finite numbers, got nan"),
         ({"secondary": "validation", "validation_fraction": 1.0}, {}, "`validation_fraction` must be below 1"),
         ({"max_iter": 0}, {}, "`max_iter` must be a whole number"),
         ({"tol": (1.0, 1.0, 1.0)}, {}, "`tol` must be a number or a pair"),

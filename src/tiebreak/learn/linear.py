@@ -106,6 +106,7 @@ class TieBreaker(LinearEstimator):
             raise ValueError(
                 f"`y_val` must have one entry for each of the {features.shape[0]} rows of `X_val`, got {targets.size}"
             )
+        checks.finite(targets, "y_val")
         return Samples(data, Data(features, targets, np.ones(targets.size)))
 
     def _kind(self, X_val: Any, y_val: Any, sensitive_features: Any) -> str:
