@@ -89,7 +89,7 @@ def test_a_classifier_is_learned_from_a_file_of_people(tmp_path):
     assert plain["accuracy"] > 0.85
     assert outcome.record["accuracy"] > 0.75
     assert 0.0 < plain["p_rule"] < outcome.record["p_rule"] <= 1.0
-    assert outcome.record["upper"] < 0.1 * plain["upper"]
+    assert outcome.record["upper"] < 0.5 * plain["upper"]
 
 
 # Examples

@@ -295,7 +295,7 @@ def cg_bio(problem, x, step, slack, allowance=np.inf):
         (_, df), (value, dg) = at(f, x), at(g, x)
         s = cut_minimiser(df, dg, dg @ x + anchor - value + slack(t))
         allowed, risen = allowance + slack(t), value - anchor
-        gamma = step(t) * (allowed / risen if risen > allowed else 1.0)
+        gamma = step(t) * (max(allowed / risen, 0.01) if risen > allowed else 1.0)
         x = (1 - gamma) * x + gamma * s
         yield x, x
 
