@@ -86,13 +86,13 @@ class TieBreaker(LinearEstimator):
     def _samples(self, data: Data, X_val: Any, y_val: Any, sensitive_features: Any) -> Samples:
         """Return the samples of positive weight, cut in what the secondary criterion needs."""
         kind, n = self._kind(X_val, y_val, sensitive_features), data.weights.size
-        for name, unused, use in (("X_val", X_val, "validation"), ("sensitive_features", sensitive_features, "fairness")):
-            if unused is not None and kind == "coef":
-                chosen = checks.shown(self.secondary)
-                raise ValueError(f'`{name}` is used only where `secondary` is "{use}", and it is {chosen}: leave it out')
         used = np.flatnonzero(data.weights > 0.0)
         data = data.rows(used)
         if kind == "coef":
+            for name, given, use in (("X_val", X_val, "validation"), ("sensitive_features", sensitive_features, "fairness")):
+                if given is not None:
+                    chosen = checks.shown(self.secondary)
+                    raise ValueError(f'`{name}` is used only where `secondary` is "{use}", and it is {chosen}: leave it out')
             return Samples(data)
         if kind == "fairness" or X_val is None:
             fraction = checks.real(self.validation_fraction, "validation_fraction", above=0.0)

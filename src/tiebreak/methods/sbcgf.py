@@ -62,18 +62,18 @@ def advance(problem, state, constants, step, slack, rng):
     """Take one step of Algorithm 2 for each entry of the schedules."""
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, _ = state
+    _, _, curvature, margin, allowance, watch = constants
     for k in range(step.size):
         spider(f, upper, constants.upper, t[0], rng, x, previous)
-        before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
+        before = model_at(lower, origin, x) if margin > 0.0 else 0.0
         spider(g, lower, constants.lower, t[0], rng, x, previous)
         if t[0] == 0:
             anchor[0] = lower.value[0]
-        if constants.margin > 0.0:
+        if margin > 0.0:
             if t[0] == 0:
                 anchor[0] += ROUNDING * size_of_terms(lower, x)
             innovation = model_at(lower, origin, x) - before
             variance[0] = 0.0 if t[0] % constants.lower.period == 0 else variance[0] + innovation * innovation
-        _, _, curvature, margin, allowance, watch = constants
         outcome = cut_and_move(domain, state, slack[k], margin, step[k], curvature, allowance, watch)
         if outcome != DONE:
             return outcome

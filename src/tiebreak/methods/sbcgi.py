@@ -71,23 +71,23 @@ def advance(problem, state, constants, step, slack, momentum, upper_momentum, rn
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, unused = state
+    _, _, _, curvature, margin, allowance, watch = constants
     for k in range(step.size):
         if t[0] == 0 and constants.careful:
             first_estimate(f, upper, constants.upper, rng, x)
             error, left = first_estimate(g, lower, constants.lower, rng, x)
             unused[0] = left * constants.lower.batch.size
             variance[0] = error * error
-            errors = constants.margin if constants.margin > 0.0 else MARGIN
+            errors = margin if margin > 0.0 else MARGIN
             anchor[0] = lower.value[0] + errors * error + ROUNDING * size_of_terms(lower, x)
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
-            before = model_at(lower, origin, x) if constants.margin > 0.0 else 0.0
+            before = model_at(lower, origin, x) if margin > 0.0 else 0.0
             storm(f, upper, rng, x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
             storm(g, lower, rng, x, previous, keep)
-            if constants.margin > 0.0:
+            if margin > 0.0:
                 innovation = model_at(lower, origin, x) - before
                 variance[0] = keep * keep * variance[0] + innovation * innovation
-        _, _, _, curvature, margin, allowance, watch = constants
         outcome = cut_and_move(domain, state, slack[k], margin, step[k], curvature, allowance, watch)
         if outcome != DONE:
             return outcome
