@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import tiebreak
-from tiebreak.engine import compilable, generic, interpreted, kernel
+from tiebreak.engine import NO_KERNELS, compilable, generic, interpreted, kernel
 
 SOURCE = Path(tiebreak.__file__).parent
 
@@ -226,3 +227,12 @@ print(json.dumps({"compiled": [str(d) for d in compiled if d.signatures], "heavy
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"compiled": [], "heavy": []}
+
+
+def test_files_that_do_not_count_for_stored_kernels_hold_none_and_give_none_a_constant():
+    for path in SOURCE.rglob("*.py"):
+        if path.relative_to(SOURCE).parts[0] in NO_KERNELS:
+            assert not re.search(r"^@(kernel|generic|\w+\.register)", path.read_text(), re.M), path
+        elif path.name != "torch_losses.py":  # which is never compiled
+            left_out = "|".join(name.removesuffix(".py") for name in NO_KERNELS if not name.startswith("__"))
+            assert not re.search(rf"^from tiebreak\.({left_out})\b", path.read_text(), re.M), path

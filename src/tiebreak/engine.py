@@ -11,8 +11,8 @@ function: then they run as plain Python, and whatever they call that Numba can s
 method is the same source for a problem of library values and for one with a user's functions in it. Inside
 :func:`interpreted`, or under ``NUMBA_DISABLE_JIT=1``, everything runs as plain Python.
 
-Compiled kernels are stored on disk, in a folder named after the content of all sources of this package, so that an edited
-or upgraded package never runs an old kernel. Whatever involves a type registered outside the package is not stored.
+Compiled kernels are stored on disk, in a folder named after the content of all sources that they are made of, so that an
+edited or upgraded package never runs an old kernel. Whatever involves a type registered outside the package is not stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -226,17 +226,28 @@ def _is_inside(thing: Any) -> bool:
     return str(thing.__module__).partition(".")[0] == PACKAGE
 
 
-def _hash_of_sources() -> str:
+def hash_of_sources(without: Collection[str] = ()) -> str:
+    """Return a hash of the sources of this package, without some files and folders at its top."""
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
-        digest.update(path.read_bytes())
+        relative = path.relative_to(root)
+        if relative.parts[0] not in without:
+            digest.update(f"{relative}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
 
 
+# Files and folders that neither hold a kernel nor give one a constant: after a change of theirs kernels are what they were.
+NO_KERNELS = frozenset(
+    {
+        *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "experiments"),
+        *("figures.py", "learn", "minimize.py", "progress.py", "prover.py", "result.py", "sampled.py", "sources.py"),
+    }
+)
+
 # Of the sources as they are imported. Taken later, it might be of files edited since, and old code stored under a new name.
-FINGERPRINT = _hash_of_sources()
+FINGERPRINT = hash_of_sources(NO_KERNELS)
 
 
 @functools.cache
@@ -310,7 +321,7 @@ class _DiskCache(caching.FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if _touches_foreign(sig) or _hash_of_sources() != FINGERPRINT:
+        if _touches_foreign(sig) or hash_of_sources(NO_KERNELS) != FINGERPRINT:
             return
         try:
             super().save_overload(sig, data)

@@ -44,7 +44,7 @@ def test_more_seeds_and_other_settings_run_what_is_new_and_keep_the_rest(tmp_pat
     assert len(do(tmp_path, seeds=2).made) == 0
 
 
-@pytest.mark.parametrize(("name", "other"), [("FINGERPRINT", "of other code"), ("SOLVERS", {"cvxpy": None})])
+@pytest.mark.parametrize(("name", "other"), [("SOURCES", "of other code"), ("SOLVERS", {"cvxpy": None})])
 def test_runs_of_other_code_or_solvers_are_made_anew(tmp_path, monkeypatch, name, other):
     do(tmp_path, seeds=1)
     monkeypatch.setattr(study, name, other)

@@ -58,7 +58,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak
-from tiebreak.engine import FINGERPRINT
+from tiebreak.engine import hash_of_sources
 from tiebreak.experiments.claims import Claim
 from tiebreak.experiments.drawing import Figure
 
@@ -71,6 +71,7 @@ def _version(name: str) -> str | None:
 
 
 SOLVERS = {name: _version(name) for name in ("cvxpy", "clarabel")}  # of references, where they are installed
+SOURCES = hash_of_sources()  # of all code: a version is too coarse while it is worked on
 
 
 class Source(NamedTuple):
@@ -146,7 +147,7 @@ class Task:
             "settings": _contents(json.loads(json.dumps(self.settings))),
             "needs": {name: task.key for name, task in self.needs.items()},
             "version": tiebreak.__version__,
-            "sources": FINGERPRINT,  # of the code: a version is too coarse while it is worked on
+            "sources": SOURCES,
             "solvers": SOLVERS,
         }
 
