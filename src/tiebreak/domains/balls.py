@@ -503,7 +503,7 @@ def _(domain, x, tol):
 
 @least_value.register(L2Ball)
 @quiet
-def least_value_over_l2_ball(domain: L2Ball, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_l2_ball(domain: L2Ball, c: np.ndarray, atom: np.ndarray) -> float:
     decrease = raised(domain.radius * norm_ceiling(c), 1)
     if domain.center.size == 0:
         return least_or_nothing(-decrease)
@@ -512,14 +512,14 @@ def least_value_over_l2_ball(domain: L2Ball, c: np.ndarray, atom: np.ndarray) ->
 
 @spread.register(L2Ball)
 @quiet
-def spread_of_l2_ball(domain: L2Ball, e: np.ndarray) -> float:
+def _spread_of_l2_ball(domain: L2Ball, e: np.ndarray) -> float:
     at_center = float((e * np.abs(domain.center)).sum()) if domain.center.size > 0 else 0.0
     return float(raised(at_center + domain.radius * norm_ceiling(e), e.size + 4))
 
 
 @settle.register(L2Ball)
 @quiet
-def settle_in_l2_ball(domain: L2Ball, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_l2_ball(domain: L2Ball, x: np.ndarray, off: np.ndarray) -> bool:
     center = domain.center if domain.center.size > 0 else 0.0
     gauge = norm_ceiling(x - center) / domain.radius
     return settle_by_gauge(x, center, gauge, gauge_rounding(x.size, domain.radius), off)
@@ -527,7 +527,7 @@ def settle_in_l2_ball(domain: L2Ball, x: np.ndarray, off: np.ndarray) -> bool:
 
 @least_value.register(GroupBall)
 @quiet
-def least_value_over_group_ball(domain: GroupBall, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_group_ball(domain: GroupBall, c: np.ndarray, atom: np.ndarray) -> float:
     return least_or_nothing(-raised(domain.radius * float(group_ceilings(domain, c).max()), 1))
 
 
@@ -536,7 +536,7 @@ spread.register(GroupBall)(spread_by_signs)
 
 @settle.register(GroupBall)
 @quiet
-def settle_in_group_ball(domain: GroupBall, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_group_ball(domain: GroupBall, x: np.ndarray, off: np.ndarray) -> bool:
     gauge = float(group_ceilings(domain, x).sum()) / domain.radius
     return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, domain.radius), off)
 

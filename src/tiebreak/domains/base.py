@@ -3,8 +3,8 @@
 A value becomes a domain by deriving from :class:`Domain` and registering :func:`lmo`, :func:`diameter` and
 :func:`contains`. The cut has a default that needs only :func:`lmo` (see ``cut.py``); :func:`project` is optional.
 
-Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`. They are asked outside the loops, so that they
-are plain Python, chosen by the class of the set; their defaults, below, are for sets that do not register their own.
+Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`. They are asked outside the loops and so are
+plain Python, chosen by the class of the set; their defaults, below, are for sets that do not register their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.domains.rounding import TINY, UNIT, dot_floor, norm_ceiling, quiet, raised
+from tiebreak.domains.rounding import SUBNORMAL, UNIT, dot_floor, norm_ceiling, quiet, raised
 from tiebreak.engine import Value, generic
 
 # Plain numbers, because compiled code returns them; CutStatus gives them names.
@@ -83,8 +83,8 @@ def contains(domain, x, tol):
 def least_value(domain: Any, c: np.ndarray, atom: np.ndarray) -> float:
     """Return a number that is proven not to exceed min ⟨c, s⟩ over s ∈ Z, rounding and underflow included.
 
-    It may be −∞: nothing is proven. The default trusts ``lmo``: it is for a set whose atoms are minimisers, up to the relative
-    rounding of each entry.
+    It may be −∞: nothing is proven. The default trusts ``lmo``: it is for a set whose atoms are minimisers, up to the
+    relative rounding of each entry.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def spread(domain: Any, e: np.ndarray) -> float:
 def settle(domain: Any, x: np.ndarray, off: np.ndarray) -> bool:
     """Move x, which passed ``contains`` at 1e-9, into Z, and say how near to a point of Z it is.
 
-    If it returns True, a point z of Z exists, in exact arithmetic, with \|z_j − x_j\| ≤ off_j for all j. If False, nothing is
-    known, and ``off`` is infinite. An x that is inside up to rounding stays as it is, bit for bit.
+    If it returns True, a point z of Z exists, in exact arithmetic, with ``|z_j − x_j| ≤ off_j`` for all j. If False, nothing
+    is known, and ``off`` is infinite. An x that is inside up to rounding stays as it is, bit for bit.
 
     The default needs a projection, and trusts it up to a few times d roundings of the largest coordinate.
     """
@@ -125,7 +125,7 @@ def settle(domain: Any, x: np.ndarray, off: np.ndarray) -> bool:
     nearest = np.empty_like(x)
     project(domain, x, nearest)
     largest = max(float(np.abs(x).max()), float(np.abs(nearest).max()))
-    rounding = 8.0 * (x.size + 4) * UNIT * largest + TINY
+    rounding = 8.0 * (x.size + 4) * UNIT * largest + SUBNORMAL
     if np.abs(nearest - x).max() > rounding:
         x[:] = nearest
     off.fill(2.0 * rounding)
@@ -140,9 +140,9 @@ def unsettled(off: np.ndarray) -> bool:
 
 @quiet
 def spread_by_signs(domain: Any, e: np.ndarray) -> float:
-    """Return what :func:`spread` does for a set that holds ±\|s\| with every s: max Σ e_j \|s_j\| is then max ⟨e, s⟩.
+    """Return what :func:`spread` does for a set in which the largest Σ e_j ``|s_j|`` is the largest ⟨e, s⟩.
 
-    A set in which s ≥ 0 is another; so are matrices of one spectral norm or trace, where |u|·|v|ᵀ is an atom with every u vᵀ.
+    That is so if all s are ≥ 0, if s may take any signs, and for matrices whose atoms are ``|u| |v|ᵀ`` with every u vᵀ.
     """
     atom = np.empty_like(e)
     lmo(domain, -e, atom)

@@ -335,26 +335,26 @@ def _(domain, x, tol):
 
 @least_value.register(Box)
 @quiet
-def least_value_over_box(domain: Box, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_box(domain: Box, c: np.ndarray, atom: np.ndarray) -> float:
     return dot_floor(c, np.where(c > 0.0, domain.lower, domain.upper))
 
 
 @least_value.register(LInfBall)
 @quiet
-def least_value_over_linf_ball(domain: LInfBall, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_linf_ball(domain: LInfBall, c: np.ndarray, atom: np.ndarray) -> float:
     return least_or_nothing(-raised(domain.radius * float(np.abs(c).sum()), c.size + 1))
 
 
 @least_value.register(KSparse)
 @quiet
-def least_value_over_k_sparse(domain: KSparse, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_k_sparse(domain: KSparse, c: np.ndarray, atom: np.ndarray) -> float:
     largest = np.partition(np.abs(c), c.size - domain.k)[c.size - domain.k :]
     return least_or_nothing(-raised(domain.radius * float(largest.sum()), domain.k + 1))
 
 
 @spread.register(Box)
 @quiet
-def spread_of_box(domain: Box, e: np.ndarray) -> float:
+def _spread_of_box(domain: Box, e: np.ndarray) -> float:
     return float(raised(float((e * np.maximum(np.abs(domain.lower), np.abs(domain.upper))).sum()), e.size + 1))
 
 
@@ -364,7 +364,7 @@ spread.register(KSparse)(spread_by_signs)
 
 @settle.register(LInfBall)
 @settle.register(Box)
-def settle_in_box(domain: Box | LInfBall, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_box(domain: Box | LInfBall, x: np.ndarray, off: np.ndarray) -> bool:
     clip(domain, x, x)
     off.fill(0.0)
     return True
@@ -372,6 +372,6 @@ def settle_in_box(domain: Box | LInfBall, x: np.ndarray, off: np.ndarray) -> boo
 
 @settle.register(KSparse)
 @quiet
-def settle_in_k_sparse(domain: KSparse, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_k_sparse(domain: KSparse, x: np.ndarray, off: np.ndarray) -> bool:
     gauge = max(float(np.abs(x).max()), float(np.abs(x).sum()) / domain.k) / domain.radius
     return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, domain.radius), off)

@@ -27,7 +27,7 @@ from tiebreak.domains.base import (
     unsettled,
 )
 from tiebreak.domains.cut import dual_search
-from tiebreak.domains.rounding import TINY, UNIT, quiet, raised, sum_floor
+from tiebreak.domains.rounding import SUBNORMAL, UNIT, quiet, raised, sum_floor
 from tiebreak.domains.simplices import vertex_cut
 from tiebreak.engine import kernel
 from tiebreak.vectors import copy, dot, fill
@@ -568,25 +568,25 @@ def _highs() -> Any:
 
 @least_value.register(Hull)
 @quiet
-def least_value_over_hull(domain: Hull, c: np.ndarray, atom: np.ndarray) -> float:
-    margins = raised((c.size + 8) * UNIT * (np.abs(domain.points) @ np.abs(c)), c.size + 4) + 2 * c.size * TINY
+def _least_value_over_hull(domain: Hull, c: np.ndarray, atom: np.ndarray) -> float:
+    margins = raised((c.size + 8) * UNIT * (np.abs(domain.points) @ np.abs(c)), c.size + 4) + 2 * c.size * SUBNORMAL
     least = float(np.min(domain.points @ c - margins))
     return -math.inf if math.isnan(least) else math.nextafter(least, -math.inf)
 
 
 @spread.register(Hull)
 @quiet
-def spread_of_hull(domain: Hull, e: np.ndarray) -> float:
+def _spread_of_hull(domain: Hull, e: np.ndarray) -> float:
     return float(raised((np.abs(domain.points) @ e).max(), e.size + 1))
 
 
 @settle.register(Hull)
 @quiet
-def settle_in_hull(domain: Hull, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_hull(domain: Hull, x: np.ndarray, off: np.ndarray) -> bool:
     weights = mean_weights(domain.points, x)
     mean = weights @ domain.points
     sizes = weights @ np.abs(domain.points)
-    rounding = 4.0 * (len(domain.points) + 8) * UNIT * sizes + TINY
+    rounding = 4.0 * (len(domain.points) + 8) * UNIT * sizes + SUBNORMAL
     if not np.isfinite(mean).all():
         return unsettled(off)
     if (np.abs(mean - x) > 1e-13 * np.abs(domain.points).max(axis=0) + rounding).any():
@@ -597,7 +597,7 @@ def settle_in_hull(domain: Hull, x: np.ndarray, off: np.ndarray) -> bool:
 
 @least_value.register(Birkhoff)
 @quiet
-def least_value_over_birkhoff(domain: Birkhoff, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_birkhoff(domain: Birkhoff, c: np.ndarray, atom: np.ndarray) -> float:
     # Any prices of columns, with those of rows that leave no reduced cost below zero, bound the cost of all assignments.
     _, column_price = assign(c, domain.n)
     reduced = np.nextafter(c.reshape(domain.n, domain.n) - column_price, -math.inf)
@@ -609,7 +609,7 @@ spread.register(Birkhoff)(spread_by_signs)
 
 @settle.register(Birkhoff)
 @quiet
-def settle_in_birkhoff(domain: Birkhoff, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_birkhoff(domain: Birkhoff, x: np.ndarray, off: np.ndarray) -> bool:
     n = domain.n
     X = np.maximum(x, 0.0, out=x).reshape(n, n)
     rounding = 4.0 * (n + 8) * UNIT
@@ -634,16 +634,16 @@ def complete(X: np.ndarray) -> None:
 
 
 @least_value.register(Polytope)
-def least_value_over_polytope(domain: Polytope, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_polytope(domain: Polytope, c: np.ndarray, atom: np.ndarray) -> float:
     return -math.inf
 
 
 @spread.register(Polytope)
 @quiet
-def spread_of_polytope(domain: Polytope, e: np.ndarray) -> float:
+def _spread_of_polytope(domain: Polytope, e: np.ndarray) -> float:
     return float(raised((e * np.abs(domain._box).max(axis=0) * (1.0 + 1e-6)).sum(), e.size + 2))
 
 
 @settle.register(Polytope)
-def settle_in_polytope(domain: Polytope, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_polytope(domain: Polytope, x: np.ndarray, off: np.ndarray) -> bool:
     return unsettled(off)

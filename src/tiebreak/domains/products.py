@@ -328,27 +328,27 @@ def _(domain, x, tol):
 
 @least_value.register(Columns)
 @quiet
-def least_value_over_columns(domain: Columns, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_columns(domain: Columns, c: np.ndarray, atom: np.ndarray) -> float:
     columns = zip(c.reshape(domain.columns, domain.rows), atom.reshape(domain.columns, domain.rows), strict=True)
     return sum_floor(np.array([least_value(domain.set, own, own_atom) for own, own_atom in columns]))
 
 
 @spread.register(Columns)
 @quiet
-def spread_of_columns(domain: Columns, e: np.ndarray) -> float:
+def _spread_of_columns(domain: Columns, e: np.ndarray) -> float:
     total = sum(spread(domain.set, own) for own in e.reshape(domain.columns, domain.rows))
     return float(raised(total, domain.columns))
 
 
 @settle.register(Columns)
-def settle_in_columns(domain: Columns, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_columns(domain: Columns, x: np.ndarray, off: np.ndarray) -> bool:
     columns = zip(x.reshape(domain.columns, domain.rows), off.reshape(domain.columns, domain.rows), strict=True)
     return all(settle(domain.set, own, own_off) for own, own_off in columns) or unsettled(off)
 
 
 @least_value.register(Pair)
 @quiet
-def least_value_over_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> float:
     k = domain.split
     first, second = least_value(domain.first, c[:k], atom[:k]), least_value(domain.second, c[k:], atom[k:])
     return sum_floor(np.array([first, second]))
@@ -356,26 +356,26 @@ def least_value_over_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> floa
 
 @spread.register(Pair)
 @quiet
-def spread_of_pair(domain: Pair, e: np.ndarray) -> float:
+def _spread_of_pair(domain: Pair, e: np.ndarray) -> float:
     return float(raised(spread(domain.first, e[: domain.split]) + spread(domain.second, e[domain.split :]), 1))
 
 
 @settle.register(Pair)
-def settle_in_pair(domain: Pair, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_pair(domain: Pair, x: np.ndarray, off: np.ndarray) -> bool:
     k = domain.split
     return (settle(domain.first, x[:k], off[:k]) and settle(domain.second, x[k:], off[k:])) or unsettled(off)
 
 
 @least_value.register(Product)
-def least_value_over_product(domain: Product, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_product(domain: Product, c: np.ndarray, atom: np.ndarray) -> float:
     return least_value(domain.tree, c, atom)
 
 
 @spread.register(Product)
-def spread_of_product(domain: Product, e: np.ndarray) -> float:
+def _spread_of_product(domain: Product, e: np.ndarray) -> float:
     return spread(domain.tree, e)
 
 
 @settle.register(Product)
-def settle_in_product(domain: Product, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_product(domain: Product, x: np.ndarray, off: np.ndarray) -> bool:
     return settle(domain.tree, x, off)

@@ -1,6 +1,6 @@
 """Numbers that are proven to be large or small enough, whatever rounding and underflow did to them.
 
-A double is rounded by at most the share UNIT of its size or, where numbers run out of digits near zero, by less than TINY.
+A double is rounded by at most the share UNIT of its size or, where numbers run out of digits near zero, by less than SUBNORMAL.
 NumPy may sum in any order: the bounds here hold for all of them.
 """
 
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 UNIT = 2.0**-53  # the relative error of one operation
-TINY = 5e-324  # the smallest positive number
+SUBNORMAL = 5e-324  # the smallest positive number
 ATTEMPTS = 30  # at a factorisation, each with four times the shift of the one before
 
 quiet = np.errstate(over="ignore", under="ignore", invalid="ignore")  # what overflows proves nothing, which is an answer
 
 
 def raised(value: Any, roundings: int) -> Any:
-    """Return an upper bound of a number ≥ 0 that was computed with this many roundings, products of positive numbers and sums."""
-    return value * (1.0 + (roundings + 4) * 2.0 * UNIT) + (roundings + 2) * TINY
+    """Return an upper bound of a number ≥ 0 that was computed with this many roundings, in sums and products of such."""
+    return value * (1.0 + (roundings + 4) * 2.0 * UNIT) + (roundings + 2) * SUBNORMAL
 
 
 def least_or_nothing(value: float) -> float:
@@ -30,7 +30,7 @@ def least_or_nothing(value: float) -> float:
 
 def dot_margin(c: np.ndarray, s: np.ndarray) -> float:
     """Return by how much the computed ⟨c, s⟩ may be wrong."""
-    return raised((c.size + 8) * UNIT * float((np.abs(c) * np.abs(s)).sum()), 4) + 2 * c.size * TINY
+    return raised((c.size + 8) * UNIT * float((np.abs(c) * np.abs(s)).sum()), 4) + 2 * c.size * SUBNORMAL
 
 
 def dot_floor(c: np.ndarray, s: np.ndarray) -> float:
@@ -55,9 +55,9 @@ def norm_ceiling(x: np.ndarray) -> float:
 def eigenvalue_floor(matrix: np.ndarray) -> float:
     """Return a number that does not exceed the least eigenvalue of a symmetric matrix.
 
-    If a Cholesky factorisation of M with positive diagonal ends in floating-point arithmetic, then the least eigenvalue of M is
-    at least −γ trace M, with γ = (n + 1) UNIT / (1 − 2 (n + 1) UNIT) (Rump, Verification of positive definiteness, 2006). M is
-    the matrix less the eigenvalue that LAPACK finds, shifted by a little that grows until the factorisation ends.
+    If a Cholesky factorisation of M ends in floating-point arithmetic, then the least eigenvalue of M is at least −γ trace M,
+    with γ = (n + 1) UNIT / (1 − 2 (n + 1) UNIT) (Rump, Verification of positive definiteness, 2006). M is the matrix less the
+    eigenvalue that LAPACK finds, and less a little more, which grows until the factorisation ends.
     """
     n = matrix.shape[0]
     size = float(np.abs(matrix).max())
@@ -98,7 +98,7 @@ def singular_value_ceiling(matrix: np.ndarray) -> float:
 
 def gauge_rounding(d: int, radius: float) -> float:
     """Return the relative error of the norm of d numbers divided by a radius, for a norm that is at least max |x_j|."""
-    return 4.0 * (d + 8) * UNIT + 4.0 * d * TINY / radius if radius > 1e-300 else 1.0
+    return 4.0 * (d + 8) * UNIT + 4.0 * d * SUBNORMAL / radius if radius > 1e-300 else 1.0
 
 
 def settle_by_gauge(x: np.ndarray, center: Any, gauge: float, rounding: float, off: np.ndarray) -> bool:
@@ -109,7 +109,7 @@ def settle_by_gauge(x: np.ndarray, center: Any, gauge: float, rounding: float, o
     gauge : float
         The computed gauge of x − center.
     rounding : float
-        The relative error of the gauge, at most; with that of a point of gauge 1 whose entries are rounded to TINY.
+        The relative error of the gauge, at most; with that of a point of gauge 1 whose entries are rounded to SUBNORMAL.
     """
     if not math.isfinite(gauge):
         off.fill(math.inf)
@@ -129,5 +129,5 @@ def settle_by_gauge(x: np.ndarray, center: Any, gauge: float, rounding: float, o
     excess = 2.0 * rounding + 8.0 * UNIT if moved else max(gauge - 1.0, 0.0) + 2.0 * rounding + 8.0 * UNIT
     off[:] = raised(np.abs(way) * excess, 4)
     if moved:
-        off += 2.0 * UNIT * np.abs(x) + TINY
+        off += 2.0 * UNIT * np.abs(x) + SUBNORMAL
     return True

@@ -31,7 +31,7 @@ from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossi
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.domains.ranking import Ranking, ranked_cut
 from tiebreak.domains.rounding import (
-    TINY,
+    SUBNORMAL,
     UNIT,
     gauge_rounding,
     least_or_nothing,
@@ -454,22 +454,22 @@ def within(x, cap, margin):
 
 @least_value.register(Simplex)
 @quiet
-def least_value_over_simplex(domain: Simplex, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_simplex(domain: Simplex, c: np.ndarray, atom: np.ndarray) -> float:
     return least_or_nothing(math.nextafter(domain.scale * float(c.min()), -math.inf))
 
 
 @least_value.register(UnitSimplex)
 @quiet
-def least_value_over_unit_simplex(domain: UnitSimplex, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_unit_simplex(domain: UnitSimplex, c: np.ndarray, atom: np.ndarray) -> float:
     least = float(c.min())
     return 0.0 if least >= 0.0 else least_or_nothing(math.nextafter(domain.scale * least, -math.inf))
 
 
 @least_value.register(CappedSimplex)
 @quiet
-def least_value_over_capped_simplex(domain: CappedSimplex, c: np.ndarray, atom: np.ndarray) -> float:
-    # For any level τ, ⟨c, s⟩ = τ · total + Σ (c_j − τ) s_j ≥ τ · total + Σ cap · min(c_j − τ, 0); the best τ is the first c_j
-    # that does not get the full cap.
+def _least_value_over_capped_simplex(domain: CappedSimplex, c: np.ndarray, atom: np.ndarray) -> float:
+    # For any level τ, ⟨c, s⟩ = τ · total + Σ (c_j − τ) s_j ≥ τ · total + Σ cap · min(c_j − τ, 0); the best τ is the first
+    # c_j that does not get the full cap.
     full = min(int(domain.total / domain.cap), c.size - 1)
     level = float(np.partition(c, full)[full])
     below = np.maximum(level - c, 0.0)
@@ -484,21 +484,21 @@ spread.register(CappedSimplex)(spread_by_signs)
 
 @settle.register(Simplex)
 @quiet
-def settle_in_simplex(domain: Simplex, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_simplex(domain: Simplex, x: np.ndarray, off: np.ndarray) -> bool:
     np.maximum(x, 0.0, out=x)
     return settle_total(x, domain.scale, math.inf, off)
 
 
 @settle.register(UnitSimplex)
 @quiet
-def settle_in_unit_simplex(domain: UnitSimplex, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_unit_simplex(domain: UnitSimplex, x: np.ndarray, off: np.ndarray) -> bool:
     np.maximum(x, 0.0, out=x)
     return settle_by_gauge(x, 0.0, float(x.sum()) / domain.scale, gauge_rounding(x.size, domain.scale), off)
 
 
 @settle.register(CappedSimplex)
 @quiet
-def settle_in_capped_simplex(domain: CappedSimplex, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_capped_simplex(domain: CappedSimplex, x: np.ndarray, off: np.ndarray) -> bool:
     np.clip(x, 0.0, domain.cap, out=x)
     return settle_total(x, domain.total, domain.cap, off)
 
@@ -506,8 +506,8 @@ def settle_in_capped_simplex(domain: CappedSimplex, x: np.ndarray, off: np.ndarr
 def settle_total(x: np.ndarray, total: float, cap: float, off: np.ndarray) -> bool:
     """Settle x, which is between 0 and the cap, where its sum is the total.
 
-    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one share of
-    what is missing to it.
+    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one share
+    of what is missing to it.
     """
     rounding = gauge_rounding(x.size, total)
     found = float(x.sum())
@@ -528,5 +528,5 @@ def settle_total(x: np.ndarray, total: float, cap: float, off: np.ndarray) -> bo
         room = raised(cap - x, 1)
         missing = float(room.sum()) * (1.0 - rounding) - (x.size + 2) * UNIT * cap
         share = min(raised(doubt / missing, 4), 1.0) if missing > 0.0 else 1.0
-        off[:] = np.maximum(off, raised(share * room, 4)) + TINY
+        off[:] = np.maximum(off, raised(share * room, 4)) + SUBNORMAL
     return True

@@ -27,7 +27,7 @@ from tiebreak.domains.base import (
 from tiebreak.domains.cut import next_atom
 from tiebreak.domains.products import matrix_shape
 from tiebreak.domains.rounding import (
-    TINY,
+    SUBNORMAL,
     UNIT,
     eigenvalue_floor,
     gauge_rounding,
@@ -389,16 +389,16 @@ def _(domain, x, tol):
 
 @least_value.register(NuclearBall)
 @quiet
-def least_value_over_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.ndarray) -> float:
     return least_or_nothing(-raised(domain.radius * singular_value_ceiling(c.reshape(domain.rows, domain.columns)), 1))
 
 
 @least_value.register(Spectrahedron)
 @quiet
-def least_value_over_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
+def _least_value_over_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
     matrix = c.reshape(domain.n, domain.n)
     half = 0.5 * matrix + 0.5 * matrix.T  # halves are exact, and their sum is rounded, entry by entry
-    rounding = raised(UNIT * float(np.linalg.norm(half)), domain.n**2) + 2 * domain.n * TINY
+    rounding = raised(UNIT * float(np.linalg.norm(half)), domain.n**2) + 2 * domain.n * SUBNORMAL
     least = eigenvalue_floor(half) - rounding
     return least_or_nothing(math.nextafter(math.nextafter(least, -math.inf) * domain.trace, -math.inf))
 
@@ -409,7 +409,7 @@ spread.register(Spectrahedron)(spread_by_signs)
 
 @settle.register(NuclearBall)
 @quiet
-def settle_in_nuclear_ball(domain: NuclearBall, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_nuclear_ball(domain: NuclearBall, x: np.ndarray, off: np.ndarray) -> bool:
     size = float(np.abs(x).max())
     if size == 0.0:
         off.fill(0.0)
@@ -437,7 +437,7 @@ def nuclear_ceiling(matrix: np.ndarray) -> float:
 
 @settle.register(Spectrahedron)
 @quiet
-def settle_in_spectrahedron(domain: Spectrahedron, x: np.ndarray, off: np.ndarray) -> bool:
+def _settle_in_spectrahedron(domain: Spectrahedron, x: np.ndarray, off: np.ndarray) -> bool:
     n, trace = domain.n, domain.trace
     if trace < 1e-290:
         return unsettled(off)
@@ -466,7 +466,7 @@ def defects(matrix: np.ndarray, trace: float) -> tuple[float, float]:
     """Return by how much the least eigenvalue may be below zero, and by how much the trace may be wrong."""
     n = matrix.shape[0]
     half = 0.5 * matrix + 0.5 * matrix.T
-    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * float(np.linalg.norm(half)), n * n) + 2 * n * TINY
+    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * float(np.linalg.norm(half)), n * n) + 2 * n * SUBNORMAL
     diagonal = np.diagonal(matrix)
     doubt = abs(float(diagonal.sum()) - trace) + (n + 8) * 2.0 * UNIT * (float(np.abs(diagonal).sum()) + trace)
     return raised(below, 4), raised(doubt, 4)
