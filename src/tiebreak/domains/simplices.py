@@ -506,8 +506,8 @@ def _settle_in_capped_simplex(domain: CappedSimplex, x: np.ndarray, off: np.ndar
 def settle_total(x: np.ndarray, total: float, cap: float, off: np.ndarray) -> bool:
     """Settle x, which is between 0 and the cap, where its sum is the total.
 
-    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one share
-    of what is missing to it.
+    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one
+    share of what is missing to it.
     """
     rounding = gauge_rounding(x.size, total)
     found = float(x.sum())
