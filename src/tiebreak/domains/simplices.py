@@ -437,7 +437,9 @@ def _(domain, x, tol):
 
 @contains.register(CappedSimplex)
 def _(domain, x, tol):
-    return within(x, domain.cap, tol * domain.cap) and abs(plain_sum(x) - domain.total) <= tol * domain.total
+    return (
+        within(x, domain.cap, tol * min(domain.cap, domain.total)) and abs(plain_sum(x) - domain.total) <= tol * domain.total
+    )
 
 
 @kernel
