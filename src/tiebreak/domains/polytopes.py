@@ -35,6 +35,7 @@ from tiebreak.vectors import copy, dot, fill
 MANY_POINTS = 2000  # for the distance of each two of them
 FEASIBILITY = 1e-10  # the tightest tolerance that HiGHS allows
 DOUBT = 1e-7  # relative: a violation or duality gap of an answer of HiGHS in its units, beyond which it is none
+CLOSE = 1e-3  # to a row: a point that is to keep away from all rows
 SCALINGS = 5  # at most, each from the box that was found with the one before
 
 
@@ -352,13 +353,18 @@ class Polytope(Domain):
         self._units = np.where(size > 0.0, _power_of_two(size), _first_guess(self._rows, self._most, size))
         for _ in range(SCALINGS):
             self._solver = self._model()
-            self._box = self._bounding_box()
-            before = self._units
+            self._box, proven = self._bounding_box()
             size = np.abs(self._box).max(axis=0)
-            self._units = np.where(size > 0.0, _power_of_two(size), 1.0)
-            if (np.abs(np.log2(self._units / before)) <= 2.0).all():
-                self._units = before
+            better = np.where(size > 0.0, _power_of_two(size), 1.0)
+            if proven and (np.abs(np.log2(better / self._units)) <= 2.0).all():
                 return
+            self._units = better
+        self._solver = self._model()
+        self._box, proven = self._bounding_box()
+        if not proven:
+            raise ValueError(
+                "no box around the polytope can be proven, so far apart are its units; finite `bounds` can help"
+            )
 
     def _fix_start(self) -> None:
         self._solver = self._model()
@@ -420,15 +426,15 @@ class Polytope(Domain):
             raise ValueError("the polytope is empty: no point satisfies `A_ub`, `b_ub`, `A_eq`, `b_eq` and `bounds`")
         return solver
 
-    def _bounding_box(self) -> np.ndarray:
-        """Return bounds of each variable, in the units of the user, that are proven to hold for all points of the set.
+    def _bounding_box(self) -> tuple[np.ndarray, bool]:
+        """Return bounds of each variable, in the units of the user, and whether they are proven to hold for all points.
 
         Each bound is proven by the multipliers of its linear program, up to what they leave over of the other variables.
         For those without bounds of the user's that is at most ``left`` times the largest |x_j|. So for each point
         max |x_j| ≤ largest + left · max |x_j|.
         """
         d = self.dimension
-        proven, left, corners = np.empty((2, d)), np.zeros((2, d)), np.zeros(d)
+        proven, left, ends, corners = np.empty((2, d)), np.zeros((2, d)), np.empty((2, d)), np.zeros(d)
         for k in range(d):
             for side, sign in enumerate((1.0, -1.0)):
                 direction = np.zeros(d)
@@ -438,19 +444,25 @@ class Polytope(Domain):
                     raise ValueError(
                         f"the polytope is unbounded in variable {k}; `bounds` or more rows in `A_ub` must limit it"
                     )
+                ends[side, k] = found[0][k]
                 corners += found[0] / (2 * d)
                 value, left[side, k] = self._scaled.floor(direction, found[1], self._scaled.lower, self._scaled.upper)
                 proven[side, k] = sign * value
         largest, share = float(np.abs(proven).max()), float(left.max())
+        self._inner = self._off_the_rows(corners) * self._units
         if not share < 0.5:
-            raise ValueError(
-                "no box around the polytope can be proven, so far apart are its units; finite `bounds` can help"
-            )
+            return ends * self._units, False
         reach = raised(largest / (1.0 - raised(share, 1)), 4)
         proven[0] = np.maximum(np.nextafter(proven[0] - raised(left[0] * reach, 2), -math.inf), self._scaled.lower)
         proven[1] = np.minimum(np.nextafter(proven[1] + raised(left[1] * reach, 2), math.inf), self._scaled.upper)
-        self._inner = np.clip(corners, self._scaled.lower, self._scaled.upper) * self._units
-        return proven * self._units
+        return proven * self._units, True
+
+    def _off_the_rows(self, point: np.ndarray) -> np.ndarray:
+        """Return the mean of a point and of vertices away from all rows that it is close to, so that it keeps off them."""
+        close = self._scaled.most - self._scaled.rows @ point < CLOSE
+        others = [self._minimise(self._scaled.rows[[i]].toarray().ravel()) for i in np.flatnonzero(close)]
+        mean = np.mean([point, *(found[0] for found in others if found is not None)], axis=0)
+        return np.clip(mean, self._scaled.lower, self._scaled.upper)
 
     def _solve(self) -> Any:
         """Run the solver from where it is, and once more from nothing if it is in doubt."""
@@ -527,13 +539,13 @@ class _Scaled(NamedTuple):
         by_rows = prices[priced] * np.where(prices > 0.0, self.least, self.most)[priced]
         reduced = c - self.rows.T @ prices
         doubt = raised((len(prices) + 4) * UNIT * (np.abs(c) + abs(self.rows).T @ np.abs(prices)), 4)
-        size = np.maximum(np.abs(lower), np.abs(upper))
+        side = np.where(reduced > 0.0, lower, upper)
+        known, size = np.isfinite(side), np.maximum(np.abs(lower), np.abs(upper))
         bounded = np.isfinite(size)
-        own = reduced[bounded] * np.where(reduced > 0.0, lower, upper)[bounded]
-        terms = np.concatenate([by_rows, own])
+        terms = np.concatenate([by_rows, (reduced * side)[known]])
         margin = raised(UNIT * 4.0 * np.abs(terms).sum() + (doubt * size)[bounded].sum(), terms.size + 8)
         value = sum_floor(np.concatenate([np.nextafter(terms, -math.inf), [-margin]]))
-        return value, float(raised((np.abs(reduced) + doubt)[~bounded].sum(), self.rows.shape[1] + 2))
+        return value, float(raised(np.abs(reduced)[~known].sum() + doubt[~bounded].sum(), self.rows.shape[1] + 2))
 
     def doubt(self, c: np.ndarray, point: np.ndarray, prices: np.ndarray) -> float:
         """Return by how much a point violates the rows, or its value exceeds what the prices prove."""
