@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,7 +135,10 @@ class CappedSimplex(Domain, _CappedSimplex):
             raise ValueError(
                 f"`total` must be at most `cap` * `dimension`, or the set is empty, got {total:g} > {cap:g} * {dimension}"
             )
-        return super().__new__(cls, min(total, cap * dimension), cap, dimension)
+        total = min(total, cap * dimension)
+        while Fraction(total) > Fraction(cap) * dimension:  # by rounding, and in exact arithmetic no point would be left
+            total = math.nextafter(total, 0.0)
+        return super().__new__(cls, total, cap, dimension)
 
     @property
     def dimension(self) -> int:  # type: ignore[override]

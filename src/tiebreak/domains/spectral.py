@@ -37,6 +37,7 @@ from tiebreak.domains.rounding import (
     eigenvalue_floor,
     gauge_rounding,
     least_or_nothing,
+    norm_ceiling,
     quiet,
     raised,
     settle_by_gauge,
@@ -458,7 +459,7 @@ def _least_value_over_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.
 def _least_value_over_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
     matrix = c.reshape(domain.n, domain.n)
     half = 0.5 * matrix + 0.5 * matrix.T  # halves are exact, and their sum is rounded, entry by entry
-    rounding = raised(UNIT * float(np.linalg.norm(half)), domain.n**2) + 2 * domain.n * SUBNORMAL
+    rounding = raised(UNIT * norm_ceiling(half.ravel()), 1) + 2 * domain.n * SUBNORMAL
     least = eigenvalue_floor(half) - rounding
     return least_or_nothing(math.nextafter(math.nextafter(least, -math.inf) * domain.trace, -math.inf))
 
@@ -526,7 +527,7 @@ def defects(matrix: np.ndarray, trace: float) -> tuple[float, float]:
     """Return by how much the least eigenvalue may be below zero, and by how much the trace may be wrong."""
     n = matrix.shape[0]
     half = 0.5 * matrix + 0.5 * matrix.T
-    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * float(np.linalg.norm(half)), n * n) + 2 * n * SUBNORMAL
+    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * norm_ceiling(half.ravel()), 1) + 2 * n * SUBNORMAL
     diagonal = np.diagonal(matrix)
     doubt = abs(float(diagonal.sum()) - trace) + (n + 8) * 2.0 * UNIT * (float(np.abs(diagonal).sum()) + trace)
     return raised(below, 4), raised(doubt, 4)
