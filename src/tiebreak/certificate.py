@@ -24,7 +24,7 @@ from tiebreak import checkpoint, checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.domains import cut_lmo, lmo
 from tiebreak.objectives.base import Objective, accumulate, everything
-from tiebreak.problem import Problem
+from tiebreak.problem import Problem, check_data
 
 ROUNDING = 1e-13  # relative: moves a cut outwards, so that rounding cannot cut off a minimiser
 FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
@@ -185,6 +185,7 @@ def certify(
     f(x) − f* ≤ 6.8e-14
     """
     bundle = checks.whole(bundle, "bundle")
+    check_data(problem)
     if problem.upper.endless or problem.lower.endless:
         if floors != NOTHING:
             raise ValueError("`floors` must be left out for a stream: its bounds are made of fresh samples alone")
