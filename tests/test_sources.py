@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import numpy as np
@@ -24,11 +25,10 @@ def written(folder, content):
 def all_rows(source):
     """Read a source to its end."""
     parts = []
-    while True:
-        try:
+    with contextlib.suppress(StopIteration):
+        while True:
             parts.append(source(None, 100))
-        except StopIteration:
-            return parts
+    return parts
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])

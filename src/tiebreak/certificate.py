@@ -24,7 +24,7 @@ from tiebreak import checkpoint, checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.domains import cut_lmo, lmo
 from tiebreak.objectives.base import Objective, accumulate, everything
-from tiebreak.problem import Problem, check_data
+from tiebreak.problem import Problem, check_problem
 
 ROUNDING = 1e-13  # relative: moves a cut outwards, so that rounding cannot cut off a minimiser
 FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
@@ -185,7 +185,11 @@ def certify(
     f(x) − f* ≤ 6.8e-14
     """
     bundle = checks.whole(bundle, "bundle")
-    check_data(problem)
+    check_problem(problem)
+    if not isinstance(floors, Floors):
+        raise ValueError(f"`floors` must be the `floors` of a certificate, got {checks.shown(floors)}")
+    if not isinstance(points, Iterable):
+        raise ValueError(f"`points` must be a list of points, got {checks.shown(points)}")
     if problem.upper.endless or problem.lower.endless:
         if floors != NOTHING:
             raise ValueError("`floors` must be left out for a stream: its bounds are made of fresh samples alone")

@@ -26,7 +26,7 @@ from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.objectives.matrices import remembering
-from tiebreak.problem import Problem, check_data
+from tiebreak.problem import Problem, check_problem
 from tiebreak.progress import Progress
 from tiebreak.prover import Prover, prover_of
 from tiebreak.result import Counts, History, Record, Result, Status
@@ -112,16 +112,15 @@ def minimize(
     >>> result.x.round(2)
     array([0.5, 0.5])
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
+    check_problem(problem)
     limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
+    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
     floors, part = NOTHING, 0
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
         x0 = x0.x
-    check_data(problem)
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
     with remembering():
@@ -130,7 +129,7 @@ def minimize(
         try:
             if checkpoint is not None:
                 run.open_checkpoint(checkpoint)
-            with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
+            with Progress(limits.countable, visible) as run.progress:
                 return run.finish(*run.go())
         finally:
             if run.lock is not None:

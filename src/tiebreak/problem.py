@@ -80,8 +80,10 @@ class Problem(_Problem):
         return compilable(self)
 
 
-def check_data(problem: Problem) -> None:
-    """Raise if data of an objective were changed to NaN or infinity since it was made: constants and values would be NaN."""
+def check_problem(problem: Any) -> None:
+    """Raise if something is no problem, or data of an objective were changed to NaN or infinity since it was made."""
+    if not isinstance(problem, Problem):
+        raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
     for level in ("upper", "lower"):
         for array in _arrays_in(getattr(problem, level)):
             if not all_finite(array):
