@@ -95,11 +95,11 @@ def test_functions_that_differ_have_different_digests_and_equal_ones_the_same(ma
 
 def test_the_digest_is_the_same_in_another_process():
     program = (
-        "import sys; sys.path.insert(0, {!r})\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from test_digest import *\n"
-        "held = [np.arange(3), {{'a': 1.0}}, {{'b', 'c'}}, np.random.default_rng(0), object()]\n"
+        "held = [np.arange(3), {'a': 1.0}, {'b', 'c'}, np.random.default_rng(0), object()]\n"
         "print(digest(FiniteSum(2, 3, nested(held))), digest(Model(held).loss))"
-    ).format(str(Path(__file__).parent))
+    )
     found = {subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout for _ in range(2)}
     assert len(found) == 1
 
