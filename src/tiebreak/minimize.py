@@ -85,7 +85,8 @@ def minimize(
         Whether to show a progress bar; if not given, only in a terminal.
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
-        bit for bit where an uninterrupted one does. With a stream it does so if the samples are a function of ``rng``; any
+        bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
+        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of ``rng``; any
         other source is read on from where it is, so that the run goes on with other samples.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
@@ -98,7 +99,7 @@ def minimize(
     Raises
     ------
     ValueError
-        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged or of another run.
+        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged, of another run or in use.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
 
@@ -264,8 +265,11 @@ class _Run:
         budgets = [main] if len(self.phases) == 1 else [Budget(self._seeking_limit()), main]
         for method, budget in zip(self.phases, budgets, strict=True):
             reached = method.horizon(self.problem, budget)
-            certain = reached if reached <= SAMPLE else 0.9 * reached  # beyond the sample it is an estimate
-            method.schedule_values(PROBE[certain > PROBE])
+            if reached <= SAMPLE or reached == budget.iterations < math.inf:
+                last = math.ceil(reached) - 1
+                method.schedule_values(np.append(PROBE[last > PROBE], last))
+            else:  # an estimate
+                method.schedule_values(PROBE[0.9 * reached > PROBE])
 
     # Phases
 
