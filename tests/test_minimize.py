@@ -190,8 +190,8 @@ def test_a_function_that_fails_at_once_raises(problem):
 
 def test_a_compiled_objective_that_overflows_is_caught():
     # ½ r² overflows beyond 1e154: finite data, finite x, infinite loss.
-    A = np.array([[1e160, 1.0], [1.0, 2.0]])
-    problem = Problem(LeastSquares(A, [1.0, 1.0]), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0))
+    A = np.array([[1e139, 1.0], [1.0, 2.0]])
+    problem = Problem(LeastSquares(A, [1.0, 1.0]), LeastSquares([[1.0, 1.0]], [1e21]), L1Ball(2e21))
     assert problem.compiled
     with pytest.warns(RuntimeWarning, match="upper objective"):
         result = minimize(problem, QUICK, max_queries=10_000)

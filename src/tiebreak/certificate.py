@@ -29,7 +29,7 @@ from tiebreak import checkpoint, checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
-from tiebreak.problem import Problem
+from tiebreak.problem import Problem, check_problem
 
 CONTRADICTION = 1e-6  # relative: by how much g may be below its proven floor before something is said to be wrong
 FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
@@ -205,6 +205,11 @@ def certify(
     f(x) − f* ≤ 1.1e-07
     """
     bundle = checks.whole(bundle, "bundle")
+    check_problem(problem)
+    if not isinstance(floors, Floors):
+        raise ValueError(f"`floors` must be the `floors` of a certificate, got {checks.shown(floors)}")
+    if not isinstance(points, Iterable):
+        raise ValueError(f"`points` must be a list of points, got {checks.shown(points)}")
     if problem.upper.endless or problem.lower.endless:
         if floors != NOTHING:
             raise ValueError("`floors` must be left out for a stream: its bounds are made of fresh samples alone")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import checks
+
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
@@ -198,5 +200,11 @@ class Result:
         """
         from tiebreak.figures import plot_results
 
+        for name, other in named.items():
+            if not isinstance(other, Result):
+                raise ValueError(
+                    f"`{name}` must be a Result to draw beside this one, got {checks.shown(other)}; the figure that is"
+                    " returned can be changed and saved"
+                )
         own = self.method.name if self.method.name not in named else f"{self.method.name} (this)"
         return plot_results({own: self, **named})

@@ -75,7 +75,7 @@ class Coordinates(NamedTuple):
 def coordinates(data: Data, scalar: Any, fit_intercept: bool) -> Coordinates:
     """Return the coordinates in which a model is fitted."""
     d = data.X.shape[1]
-    if not fit_intercept:
+    if not checks.flag(fit_intercept, "fit_intercept"):
         return Coordinates(np.zeros(d), 0.0, False)
     if scipy.sparse.issparse(data.X):
         return Coordinates(np.zeros(d), 0.0, True)
