@@ -57,6 +57,7 @@ from tiebreak.methods import (
 )
 from tiebreak.minimize import Snapshot, minimize
 from tiebreak.objectives import (
+    AssumptionError,
     ConeDistance,
     Covariance,
     Dictionary,
@@ -99,6 +100,7 @@ __all__ = [
     "SBCGI",
     "SBCGIM",
     "ARIPSeG",
+    "AssumptionError",
     "Auto",
     "BiFISTA",
     "BiGSAM",

@@ -28,6 +28,7 @@ from tiebreak.problem import Problem
 
 ROUNDING = 1e-13  # relative: moves a cut outwards, so that rounding cannot cut off a minimiser
 FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
+APPROXIMATE = "approximate: assumes that batch means are nearly normal; value_range and gradient_bound make it proven"
 STRIDES = (0.2, 0.5)  # from x towards the point that a bundle proposes, where its next half-space is taken, in turns
 
 
@@ -77,6 +78,9 @@ class Certificate(NamedTuple):
         The probability with which both bounds and both errors hold, all together: 1, or 1 − δ with a stream at a level.
     samples : int
         Fresh samples drawn for it at each level that is a stream.
+    approximate : bool
+        Whether that probability rests on batch means of a stream being nearly normal, which is not proven; it is False where
+        each stream has a ``value_range`` and a ``gradient_bound``.
     """
 
     upper: float
@@ -92,6 +96,7 @@ class Certificate(NamedTuple):
     lower_error: float = 0.0
     confidence: float = 1.0
     samples: int = 0
+    approximate: bool = False
 
     @property
     def finite(self) -> bool:
@@ -105,7 +110,8 @@ class Certificate(NamedTuple):
         rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_bound_gap)]
         if self.confidence < 1.0:
             rows.append(("with probability", self.confidence))
-        return "\n".join(f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows)
+        lines = [f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows]
+        return "\n".join([*lines, APPROXIMATE] if self.approximate else lines)
 
 
 class Look(NamedTuple):
@@ -140,7 +146,10 @@ def certify(
     delta: float | None = None,
     seed: int = 0,
 ) -> Certificate:
-    """Return what full gradients, or fresh samples of a stream, prove about a point of the domain.
+    """Return what full gradients, or fresh samples of a stream, say about a point of the domain.
+
+    Full gradients prove it. On a stream it is proven, up to a probability of δ, if the stream has a ``value_range`` and a
+    ``gradient_bound``; else it is approximate, and ``certificate.approximate`` says so.
 
     Parameters
     ----------
@@ -173,6 +182,8 @@ def certify(
     ------
     ValueError
         If a point does not lie in the domain, or an objective is not finite at it.
+    AssumptionError
+        If a sample contradicts the ``value_range`` or the ``gradient_bound`` of a stream.
 
     Examples
     --------
@@ -205,6 +216,7 @@ def _certify_stream(
     problem: Problem, x: Any, bundle: int, points: Iterable[Any], samples: Any, delta: Any, seed: Any
 ) -> Certificate:
     from tiebreak import sampled  # which makes certificates
+    from tiebreak.fresh import Fresh
 
     if bundle != 1:
         raise ValueError(f"`bundle` must be 1 for a stream, whose half-spaces are not known exactly, got {bundle}")
@@ -212,7 +224,7 @@ def _certify_stream(
     delta = confidence_level(0.05 if delta is None else delta)
     point = _inside(problem, x.x if hasattr(x, "certificate") else x, "x")
     others = [_inside(problem, other, "points") for other in points]
-    take = sampled.Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    take = Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
     return sampled.evaluate(problem, point, take, samples, delta, others)
 
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import NOTHING, Certificate, Floors, confidence_level, proven
+from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, Floors, confidence_level, proven
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
-from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
+from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.objectives.matrices import remembering
 from tiebreak.problem import Problem
 from tiebreak.progress import Progress
@@ -34,7 +34,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
+STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples", "approximate")  # of a certificate
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -86,7 +86,9 @@ def minimize(
         other source is read on from where it is, so that the run goes on with other samples.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
-        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000.
+        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
+        the stream has a ``value_range`` and a ``gradient_bound``. Else they are approximate, as
+        ``result.certificate.approximate`` says, and so is it that ``tol`` is reached.
 
     Returns
     -------
@@ -475,12 +477,16 @@ class _Run:
         except Exception as last:
             if error is None:
                 status, error = _status_of(last), last
+        if isinstance(error, AssumptionError):
+            self._withdraw()
         assert self.evaluated is not None
         x, certificate = self.evaluated
         spent = status in (Status.QUERIES, Status.ITERATIONS, Status.TIME)
         if spent and self.prover.certain and not self.seeking and self._within_tolerance():
             status = Status.CERTIFIED
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
+        if status is Status.CERTIFIED and certificate.approximate:
+            message = f"{message}; {APPROXIMATE}"
         if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -512,6 +518,23 @@ class _Run:
             },
             error=None if status is Status.ENDED else error,
         )
+
+    def _withdraw(self) -> None:
+        """Take back all bounds: they rest on an assumption that a sample has contradicted."""
+        assert self.evaluated is not None
+        x, certificate = self.evaluated
+        upper = math.inf if self.problem.upper.convex else math.nan
+        self.records = [record._replace(upper_bound_gap=upper, lower_bound_gap=math.inf) for record in self.records]
+        withdrawn = certificate._replace(
+            upper_bound_gap=upper,
+            lower_bound_gap=math.inf,
+            stationarity=math.inf,
+            floors=NOTHING,
+            upper_error=math.inf,
+            lower_error=math.inf,
+            confidence=0.0,
+        )
+        self.evaluated = (x, withdrawn)
 
     def _improve(self) -> None:
         """Make the bounds of the last record as good as they can be, where they prove too little."""

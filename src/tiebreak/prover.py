@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tiebreak.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, look_at, tighten
+from tiebreak.fresh import Fresh, Take
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
-from tiebreak.sampled import Fresh, Take, evaluate
+from tiebreak.sampled import evaluate
 
 BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
 TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with tolerances: bounds how many times too large, and queries since the last time
@@ -125,7 +126,7 @@ class Exact(Prover):
 
 
 class Sampled(Prover):
-    """Fresh samples of a stream: bounds that hold with probability 1 − δ for the result."""
+    """Fresh samples of a stream: bounds that hold with probability 1 − δ for the result, proven or approximate."""
 
     certain = False
 
