@@ -29,6 +29,7 @@ from tiebreak.domains import (
     UnitSimplex,
     WeightedL1Ball,
 )
+from tiebreak.gradients import Comparison, GradientError, GradientReport, check_gradient
 from tiebreak.methods import (
     AIRG,
     DBGD,
@@ -111,6 +112,7 @@ __all__ = [
     "Certificate",
     "CheckpointError",
     "Columns",
+    "Comparison",
     "ConeDistance",
     "Counts",
     "Covariance",
@@ -123,6 +125,8 @@ __all__ = [
     "FCBiO",
     "FiniteSum",
     "Floors",
+    "GradientError",
+    "GradientReport",
     "GroupBall",
     "HalfSpace",
     "History",
@@ -161,6 +165,7 @@ __all__ = [
     "UnitSimplex",
     "WeightedL1Ball",
     "certify",
+    "check_gradient",
     "constant",
     "data",
     "from_jax",

@@ -145,6 +145,7 @@ def certify(
     samples: int | None = None,
     delta: float | None = None,
     seed: int = 0,
+    check: bool = True,
 ) -> Certificate:
     """Return what full gradients, or fresh samples of a stream, say about a point of the domain.
 
@@ -173,6 +174,9 @@ def certify(
         problems without a stream; ``points`` may lower the least g that is known.
     seed : int
         With a stream: of the fresh samples.
+    check : bool
+        Whether to compare gradients that a ``FiniteSum`` or a ``Stream`` computes with differences of values first, as
+        :func:`check_gradient` does: with wrong ones nothing would hold.
 
     Returns
     -------
@@ -182,6 +186,8 @@ def certify(
     ------
     ValueError
         If a point does not lie in the domain, or an objective is not finite at it.
+    GradientError
+        If a function's gradient is not that of its values.
     AssumptionError
         If a sample contradicts the ``value_range`` or the ``gradient_bound`` of a stream.
 
@@ -196,10 +202,12 @@ def certify(
     f(x) − f* ≤ 6.8e-14
     """
     bundle = checks.whole(bundle, "bundle")
+    if check:
+        _check_gradients(problem, x)
     if problem.upper.endless or problem.lower.endless:
         if floors != NOTHING:
             raise ValueError("`floors` must be left out for a stream: its bounds are made of fresh samples alone")
-        return _certify_stream(problem, x, bundle, points, samples, delta, seed)
+        return _certify_stream(problem, x, bundle, points, samples, delta, seed, check)
     for name, value in (("samples", samples), ("delta", delta)):
         if value is not None:
             raise ValueError(f"`{name}` is for streams, and all samples of this problem are known: its bounds are certain")
@@ -213,10 +221,11 @@ def certify(
 
 
 def _certify_stream(
-    problem: Problem, x: Any, bundle: int, points: Iterable[Any], samples: Any, delta: Any, seed: Any
+    problem: Problem, x: Any, bundle: int, points: Iterable[Any], samples: Any, delta: Any, seed: Any, check: bool
 ) -> Certificate:
     from tiebreak import sampled  # which makes certificates
     from tiebreak.fresh import Fresh
+    from tiebreak.gradients import Watched
 
     if bundle != 1:
         raise ValueError(f"`bundle` must be 1 for a stream, whose half-spaces are not known exactly, got {bundle}")
@@ -224,8 +233,15 @@ def _certify_stream(
     delta = confidence_level(0.05 if delta is None else delta)
     point = _inside(problem, x.x if hasattr(x, "certificate") else x, "x")
     others = [_inside(problem, other, "points") for other in points]
-    take = Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    take: Any = Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    take = Watched(take, problem, point) if check else take
     return sampled.evaluate(problem, point, take, samples, delta, others)
+
+
+def _check_gradients(problem: Problem, x: Any) -> None:
+    from tiebreak.gradients import check_problem
+
+    check_problem(problem, _inside(problem, x.x if hasattr(x, "certificate") else x, "x"))
 
 
 def confidence_level(delta: Any) -> float:

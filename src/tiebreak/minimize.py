@@ -20,6 +20,7 @@ from tiebreak import checks
 from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, Floors, confidence_level, proven
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
+from tiebreak.gradients import check_problem
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
@@ -52,6 +53,7 @@ def minimize(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     delta: float = 0.05,
+    check: bool = True,
 ) -> Result:
     """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
 
@@ -89,6 +91,11 @@ def minimize(
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
         the stream has a ``value_range`` and a ``gradient_bound``. Else they are approximate, as
         ``result.certificate.approximate`` says, and so is it that ``tol`` is reached.
+    check : bool
+        Whether to compare gradients with differences of values first, as :func:`check_gradient` does, where a ``FiniteSum``
+        or a ``Stream`` computes them with a function of its own. It takes some tens of calls on at most 32 samples (a
+        stream's on the first batch of the first record) at points of the domain near the first one, which are not counted
+        as queries, and no random numbers of the run. Gradients that JAX or PyTorch derives are taken for right.
 
     Returns
     -------
@@ -100,6 +107,7 @@ def minimize(
         If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged or of another run.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
+        GradientError, a kind of it, if its gradient is not that of its values.
 
     Examples
     --------
@@ -120,6 +128,8 @@ def minimize(
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
         x0 = x0.x
+    if not isinstance(check, (bool, np.bool_)):
+        raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
     with remembering():
@@ -127,6 +137,9 @@ def minimize(
         run.callback = callback
         if checkpoint is not None:
             run.open_checkpoint(checkpoint)
+        if check and not run.records:  # one that goes on was checked when it began
+            check_problem(problem, start)
+            prover.check = True
         with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
             return run.finish(*run.go())
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tiebreak.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, look_at, tighten
 from tiebreak.fresh import Fresh, Take
+from tiebreak.gradients import Watched
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
 from tiebreak.sampled import evaluate
@@ -36,6 +37,7 @@ class Prover(ABC):
 
     def __init__(self, problem: Problem):
         self.problem = problem
+        self.check = False  # whether gradients of streams are to be held against values, on the first samples drawn
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -146,7 +148,9 @@ class Sampled(Prover):
 
     def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
         fresh, samples = Fresh(self.rng), self._samples(queries)
-        certificate = self._evaluate(x, fresh, samples, self.delta, origin)
+        take = Watched(fresh, self.problem, x) if self.check else fresh
+        certificate = self._evaluate(x, take, samples, self.delta, origin)
+        self.check = False
         self.recent = (fresh, samples)
         return certificate
 

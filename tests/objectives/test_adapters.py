@@ -14,6 +14,7 @@ from tiebreak import (
     SBCGI,
     AssumptionError,
     FiniteSum,
+    GradientError,
     L1Ball,
     L2Ball,
     LeastSquares,
@@ -26,6 +27,7 @@ from tiebreak import (
     Status,
     Stream,
     certify,
+    check_gradient,
     from_jax,
     from_torch,
     minimize,
@@ -290,6 +292,18 @@ def test_limits_of_samples_are_passed_on_to_a_stream_and_refused_for_data(kind):
     for name, value in known.items():
         with pytest.raises(ValueError, match=f"^`{name}` is for streams, and all samples of this loss are known"):
             make((INPUTS, TARGETS), **{name: value})
+
+
+@needs_jax
+def test_a_loss_that_stops_gradients_is_found_if_it_is_checked():
+    import jax
+
+    def stopped(params, batch):
+        return squares(jax.lax.stop_gradient(params), batch)
+
+    assert check_gradient(from_jax(squares, np.zeros(3), (INPUTS, TARGETS)), np.ones(3)).comparisons
+    with pytest.raises(GradientError, match="the gradient of `.*stopped` is not that of its values"):
+        check_gradient(from_jax(stopped, np.zeros(3), (INPUTS, TARGETS)), np.ones(3))
 
 
 def test_an_objective_of_a_part_finds_its_own_variables():
