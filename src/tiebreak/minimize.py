@@ -17,14 +17,15 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import NOTHING, Certificate, Floors, confidence_level, proven
+from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, Floors, confidence_level, proven
 from tiebreak.digest import lasting, outline
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
+from tiebreak.gradients import check_gradients
 from tiebreak.locks import Lock, Locked
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
-from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
+from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.objectives.matrices import remembering
 from tiebreak.problem import Problem, check_problem
 from tiebreak.progress import Progress
@@ -37,7 +38,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
+STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples", "approximate")  # of a certificate
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -55,6 +56,7 @@ def minimize(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     delta: float = 0.05,
+    check: bool = True,
 ) -> Result:
     """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
 
@@ -86,11 +88,18 @@ def minimize(
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
         bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
-        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of ``rng``; any
-        other source is read on from where it is, so that the run goes on with other samples.
+        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of
+        ``rng``; any other source is read on from where it is, so that the run goes on with other samples.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
-        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000.
+        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
+        the stream has a ``value_range`` and a ``gradient_bound``. Else they are approximate, as
+        ``result.certificate.approximate`` says, and so is it that ``tol`` is reached.
+    check : bool
+        Whether to compare gradients with differences of values first, as :func:`check_gradient` does, where a ``FiniteSum``
+        or a ``Stream`` computes them with a function of its own. It takes some tens of calls on at most 32 samples (a
+        stream's on the first batch of the first record) at points of the domain near the first one, which are not counted
+        as queries, and no random numbers of the run. Gradients that JAX or PyTorch derives are taken for right.
 
     Returns
     -------
@@ -102,6 +111,7 @@ def minimize(
         If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged, of another run or in use.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
+        GradientError, a kind of it, if its gradient is not that of its values.
 
     Examples
     --------
@@ -127,6 +137,8 @@ def minimize(
             "`tol` asks for a proof, and nothing bounds g* from below: say convex=True of `lower`, if it is, or give it a"
             " `floor`"
         )
+    if not isinstance(check, (bool, np.bool_)):
+        raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
     with remembering():
@@ -135,6 +147,9 @@ def minimize(
         try:
             if checkpoint is not None:
                 run.open_checkpoint(checkpoint)
+            if check and not run.records:  # one that goes on was checked when it began
+                check_gradients(problem, start)
+                prover.check = True
             with Progress(limits.countable, visible) as run.progress:
                 return run.finish(*run.go())
         finally:
@@ -509,12 +524,16 @@ class _Run:
         except Exception as last:
             if error is None:
                 status, error = _status_of(last), last
+        if isinstance(error, AssumptionError):
+            self._withdraw()
         assert self.evaluated is not None
         x, certificate = self.evaluated
         spent = status in (Status.QUERIES, Status.ITERATIONS, Status.TIME)
         if spent and self.prover.certain and not self.seeking and self._within_tolerance():
             status = Status.CERTIFIED
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
+        if status is Status.CERTIFIED and certificate.approximate:
+            message = f"{message}; {APPROXIMATE}"
         if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -546,6 +565,23 @@ class _Run:
             },
             error=None if status is Status.ENDED else error,
         )
+
+    def _withdraw(self) -> None:
+        """Take back all bounds: they rest on an assumption that a sample has contradicted."""
+        assert self.evaluated is not None
+        x, certificate = self.evaluated
+        upper = math.inf if self.problem.upper.convex else math.nan
+        self.records = [record._replace(upper_bound_gap=upper, lower_bound_gap=math.inf) for record in self.records]
+        withdrawn = certificate._replace(
+            upper_bound_gap=upper,
+            lower_bound_gap=math.inf,
+            stationarity=math.inf,
+            floors=NOTHING,
+            upper_error=math.inf,
+            lower_error=math.inf,
+            confidence=0.0,
+        )
+        self.evaluated = (x, withdrawn)
 
     def _improve(self) -> None:
         """Make the bounds of the last record as good as they can be, where they prove too little."""
