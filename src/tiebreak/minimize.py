@@ -507,6 +507,7 @@ class _Run:
                 "compiled": self.problem.compiled,
                 "phases": self.phases,
                 "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
+                "tol": self.limits.tol,
                 "seed": self.seed,
                 "part": self.part,
             },

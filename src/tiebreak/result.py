@@ -29,6 +29,11 @@ class Status(Enum):
     NOT_FINITE = "stopped: an objective returned NaN or infinity; x is the last point before it"
     FAILED = "stopped by an error; x is the last point before it"
 
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong: an objective raised an error, or returned NaN or infinity."""
+        return self in (Status.NOT_FINITE, Status.FAILED)
+
 
 class Counts(NamedTuple):
     """Something counted at both levels."""
@@ -131,7 +136,7 @@ class Result:
     method : Method
         The method with all its parameters.
     settings : dict
-        What was decided on the way.
+        What was asked for (``tol``, ``seed``) and decided on the way (``phases``, ``parameters``, …).
     error : Exception or None
         What a function of the problem raised.
     """
@@ -159,8 +164,17 @@ class Result:
 
     @property
     def success(self) -> bool:
-        """Whether the run ended as it was asked to: nothing failed and nobody interrupted it."""
-        return self.status not in (Status.NOT_FINITE, Status.FAILED, Status.INTERRUPTED)
+        """Whether what was asked for was reached.
+
+        With ``tol``: both tolerances are proven, the status is ``CERTIFIED``. Without: the run came to its planned end. That
+        is a budget that is spent, a callback that stopped it, or a stream that was read to its end, if the method has made
+        an iteration by then and did not only seek its first point. An error, NaN or Ctrl-C is never a success.
+        """
+        if self.settings.get("tol") is not None:
+            return self.status is Status.CERTIFIED
+        if self.status is Status.ENDED:
+            return self.iterations > 0
+        return not self.status.failed and self.status is not Status.INTERRUPTED
 
     def __str__(self) -> str:
         rows = [
