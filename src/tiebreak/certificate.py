@@ -305,6 +305,30 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
     )
 
 
+def packed(certificate: Certificate) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a certificate as plain data by the names of its fields, and its half-spaces as arrays: what a file can hold."""
+    values = {name: getattr(certificate, name) for name in Certificate._fields if name not in ("cuts", "multipliers")}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
+    arrays = {
+        "certificate.normals": np.array([cut.normal for cut in certificate.cuts]),
+        "certificate.offsets": np.array([cut.offset for cut in certificate.cuts]),
+        "certificate.multipliers": np.asarray(certificate.multipliers),
+    }
+    return {**plain, "floors": certificate.floors._asdict()}, arrays
+
+
+def unpacked(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> Certificate:
+    """Return the certificate of which :func:`packed` returned these."""
+    normals, offsets = arrays["certificate.normals"], arrays["certificate.offsets"].tolist()
+    named = {
+        **values,
+        "floors": Floors(**values["floors"]),
+        "cuts": tuple(HalfSpace(normal, offset) for normal, offset in zip(normals, offsets, strict=True)),
+        "multipliers": arrays["certificate.multipliers"],
+    }
+    return Certificate(**named)
+
+
 def proven(result: Any, problem: Problem) -> Floors:
     """Return what a result proves about a problem: nothing if it is of another one, or of samples."""
     first = result.problem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import sys
 import time
 import warnings
@@ -17,7 +16,7 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import NOTHING, Certificate, Floors, confidence_level, proven
+from tiebreak.certificate import NOTHING, Certificate, confidence_level, packed, proven, unpacked
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.methods import Method, as_method
@@ -34,7 +33,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
+BUDGETS = ("max_queries", "max_iterations")  # what a stored run may be given more of
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -83,7 +82,9 @@ def minimize(
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
         bit for bit where an uninterrupted one does. With a stream it does so if the samples are a function of ``rng``; any
-        other source is read on from where it is, so that the run goes on with other samples.
+        other source is read on from where it is, so that the run goes on with other samples. With a larger ``max_queries``
+        or ``max_iterations`` a run goes on too, unless its method plans for the whole budget; the search for its first point
+        stays as long as it was. No other file is ever written over.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000.
@@ -95,7 +96,8 @@ def minimize(
     Raises
     ------
     ValueError
-        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged or of another run.
+        If an argument is not valid; CheckpointError, a kind of it, if ``checkpoint`` is a file that is none, or of
+        another run.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
 
@@ -114,6 +116,8 @@ def minimize(
     limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
+    path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
+    stored = None if path is None else checkpoints.opened(path)
     floors, part = NOTHING, 0
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
@@ -123,8 +127,8 @@ def minimize(
     with remembering():
         run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
         run.callback = callback
-        if checkpoint is not None:
-            run.open_checkpoint(checkpoint)
+        if path is not None:
+            run.open_checkpoint(path, stored)
         with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
             return run.finish(*run.go())
 
@@ -215,12 +219,9 @@ class _Run:
     ):
         self.problem, self.limits, self.prover, self.seed = problem, limits, prover, seed
         self.part = part  # how many runs it goes on from, each of which has samples of its own
-        self.first_x = x
-        share = INITIAL_SHARE if seek else 0.0
-        wanted = limits.tol[1] if limits.tol is not None else 0.0
-        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted))
-        initial = self.method.seeks_with if seek else None
-        self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
+        self.asked, self.first_x, self.seek = method, x, seek
+        self.phases = self._planned(limits.queries, limits.iterations)
+        self.method = self.phases[-1]
         for each in self.phases:
             each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
         self._check_budget()
@@ -237,6 +238,14 @@ class _Run:
         self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
         self.enter(0, x)
+
+    def _planned(self, queries: float, iterations: float) -> list[Method]:
+        """Return the methods of the phases, configured for a budget."""
+        share = INITIAL_SHARE if self.seek else 0.0
+        wanted = self.limits.tol[1] if self.limits.tol is not None else 0.0
+        method = self.asked.for_problem(self.problem, Budget((1.0 - share) * queries, iterations, wanted))
+        initial = method.seeks_with if self.seek else None
+        return [method] if initial is None else [initial.for_problem(self.problem), method]
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
@@ -537,9 +546,8 @@ class _Run:
         """Return what makes this run the one it is: whatever its course depends on."""
         return {
             "problem": checkpoints.digest(self.problem) if self.problem.compiled else self._probe(),
-            "method": self.method.name,
+            **_configuration(self.phases),
             "x0": checkpoints.digest((self.first_x, len(self.phases))),
-            "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
             "seed": self.seed,
             "part": self.part,
             **self.prover.identity,
@@ -554,31 +562,58 @@ class _Run:
         values = [objective.value_and_gradient(self.first_x) for objective in finite]
         return checkpoints.digest((self.problem, *values))
 
-    def open_checkpoint(self, given: Any) -> None:
-        """Save the run here from now on, and go on from what is saved here, if anything is."""
-        if not isinstance(given, (str, os.PathLike)):
-            raise ValueError(f"`checkpoint` must be the path of a file, got {given!r}")
-        path = Path(given).expanduser()
-        if not path.parent.is_dir():
-            raise ValueError(f"`checkpoint` must be a file in an existing folder, and there is no folder {path.parent}")
-        if path.is_dir():
-            raise ValueError(f"`checkpoint` must be a file, and {path} is a folder")
+    def open_checkpoint(self, path: Path, stored: tuple[dict[str, Any], dict[str, np.ndarray]] | None) -> None:
+        """Save the run here from now on, and go on from what is stored here, if anything is."""
         self.path, self.same = path, self.identity()
-        if not path.exists():
+        if stored is None:
             return
-        meta, arrays = checkpoints.load(path)
-        checkpoints.check_identity(path, meta["identity"], self.same)
+        meta, arrays = stored
         try:
+            self._check_same_run(meta["identity"])
             self._restore(meta, arrays)
+        except checkpoints.CheckpointError:
+            raise
         except (KeyError, ValueError, TypeError) as error:
-            message = f"the checkpoint {path} is damaged ({error}); delete it to start anew"
+            message = f"the checkpoint {path} is damaged ({error}); give another path, or delete it to start anew"
             raise checkpoints.CheckpointError(message) from error
+
+    def _check_same_run(self, stored: dict[str, Any]) -> None:
+        """Raise if a stored run cannot become this one, which may differ from it by a larger budget alone."""
+        assert self.path is not None
+        configured = ("method", "x0", "parameters")  # x0 holds how many phases there are
+        others = [name for name in self.same if name not in (*configured, *BUDGETS)]
+        checkpoints.check_identity(self.path, stored, self.same, others)
+        differing = [name for name in BUDGETS if stored[name] != self.same[name]]
+        if differing and (reason := self._planned_for(stored)):
+            raise checkpoints.CheckpointError(
+                f"the checkpoint {self.path} is of a run with {_budget(stored, differing)}, which cannot be extended to"
+                f" {_budget(self.same, differing)}: {reason}; give that budget to finish it, or another path; x0=result"
+                f" goes on from a result"
+            )
+        checkpoints.check_identity(self.path, stored, self.same, configured)
+        if less := [name for name in differing if self.same[name] < stored[name]]:
+            raise checkpoints.CheckpointError(
+                f"the checkpoint {self.path} is of a run with {_budget(stored, less)}, and a run can be given more, not"
+                f" less: got {_budget(self.same, less)}; give at least that budget, or another path"
+            )
+
+    def _planned_for(self, stored: dict[str, Any]) -> str:
+        """Return why the stored run and this one differ, if their budgets are the reason: some parameter depends on it."""
+        phases = self._planned(*(stored[name] for name in BUDGETS))
+        before, now = _configuration(phases), _configuration(self.phases)
+        if before == now or any(stored[name] != value for name, value in before.items()):
+            return ""
+        if before["method"] != now["method"]:
+            return f"the method is chosen for the budget: {before['method']!r} for that one, {now['method']!r} for this one"
+        names = [field.name for field in fields(self.method) if _differs(phases[-1], self.method, field.name)]
+        return f"{before['method']!r} plans for the whole budget: {', '.join(f'`{name}`' for name in names)}"
 
     def save(self, interval: float) -> None:
         """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
         if self.path is None or time.monotonic() - self.saved_at < interval:
             return
         proofs, gradients = self.prover.stored()
+        certificate, half_spaces = (None, {}) if self.evaluated is None else packed(self.evaluated[1])
         meta = {
             "identity": self.same,
             "phase": self.phase,
@@ -586,14 +621,15 @@ class _Run:
             "seconds": self.seconds,
             "rng": self.rng.bit_generator.state,
             "confirmed": self.confirmed,
-            "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
+            "certificate": certificate,
             "proofs": proofs,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
-        arrays = {**checkpoints.flatten(self.state), **history, **gradients, "counts": self.counts, "evaluated": point}
+        arrays = {**checkpoints.flatten(self.state), **history, **gradients, **half_spaces}
+        arrays |= {"counts": self.counts, "evaluated": point}
         try:
-            checkpoints.save(self.path, meta, arrays)
+            checkpoints.save(self.path, checkpoints.CHECKPOINT, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
             with contextlib.suppress(RuntimeWarning):
                 warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
@@ -612,8 +648,7 @@ class _Run:
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
         if meta["certificate"] is not None:
-            stored = {**meta["certificate"], "floors": Floors(*meta["certificate"]["floors"])}
-            self.evaluated = (arrays["evaluated"], Certificate(**stored))
+            self.evaluated = (arrays["evaluated"], unpacked(meta["certificate"], arrays))
 
     def show(self) -> None:
         """Bring the progress bar up to date."""
@@ -622,6 +657,21 @@ class _Run:
         _, last = self.evaluated
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
         self.progress.show((self.queries, iterations, self.seconds), note)
+
+
+def _configuration(phases: list[Method]) -> dict[str, str]:
+    """Return what identifies the method of a run and all parameters, of the search for its first point too."""
+    schedules = (method.schedule_values(PROBE) for method in phases)
+    return {"method": phases[-1].name, "parameters": checkpoints.digest((phases[-1], *schedules))}
+
+
+def _differs(first: Method, second: Method, name: str) -> bool:
+    return checkpoints.digest(getattr(first, name)) != checkpoints.digest(getattr(second, name))
+
+
+def _budget(identity: dict[str, Any], names: list[str]) -> str:
+    """Return some budgets of a run as they are written in a call."""
+    return ", ".join(f"{name}={None if math.isinf(identity[name]) else int(identity[name])}" for name in names)
 
 
 def _stand_in(objective: Any) -> Any:
