@@ -332,9 +332,12 @@ def unpacked(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> Certifica
 def proven(result: Any, problem: Problem) -> Floors:
     """Return what a result proves about a problem: nothing if it is of another one, or of samples."""
     first = result.problem
-    same = first is problem or (
-        first is not None and first.compiled and problem.compiled and checkpoint.digest(first) == checkpoint.digest(problem)
-    )
+    if first is None:  # as of a result that was read from a file
+        same = problem.compiled and result.settings.get("problem") == checkpoint.digest(problem)
+    elif first is problem:
+        same = True
+    else:
+        same = first.compiled and problem.compiled and checkpoint.digest(first) == checkpoint.digest(problem)
     return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
 
 

@@ -242,7 +242,17 @@ def hash_of_sources(without: Collection[str] = ()) -> str:
 NO_KERNELS = frozenset(
     {
         *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "experiments"),
-        *("figures.py", "learn", "minimize.py", "progress.py", "prover.py", "result.py", "sampled.py", "sources.py"),
+        *(
+            "figures.py",
+            "learn",
+            "minimize.py",
+            "progress.py",
+            "prover.py",
+            "result.py",
+            "sampled.py",
+            "saved.py",
+            "sources.py",
+        ),
     }
 )
 

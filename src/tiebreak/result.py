@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiebreak.certificate import Certificate
+    from tiebreak.problem import Problem
 
 
 class Status(Enum):
@@ -131,8 +133,8 @@ class Result:
     seconds : float
         Computing time, without compilation and the evaluations for the history.
     history : History
-    problem : Problem
-        What was solved.
+    problem : Problem or None
+        What was solved; None if the result was read from a file without it.
     method : Method
         The method with all its parameters.
     settings : dict
@@ -197,6 +199,57 @@ class Result:
         return "\n".join(f"{name:<14}{value}" for name, value in rows)
 
     __repr__ = __str__
+
+    def save(self, path: str | Path) -> None:
+        """Write this result to a file, whole or not at all: numbers bit for bit, without the problem and its data.
+
+        A saved result that is there is replaced; any other file is not.
+
+        Parameters
+        ----------
+        path : path
+            The file, by custom a name that ends in ``.npz``: it is one of NumPy's.
+
+        Examples
+        --------
+        >>> import tempfile, tiebreak
+        >>> lower = tiebreak.LeastSquares([[1.0, 1.0]], [1.0])
+        >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), lower, tiebreak.L1Ball(2.0))
+        >>> result = tiebreak.minimize(problem, max_queries=5000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/result.npz")
+        ...     loaded = tiebreak.Result.load(f"{folder}/result.npz")
+        >>> str(loaded) == str(result)
+        True
+        """
+        from tiebreak.saved import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, problem: Problem | None = None) -> Result:
+        """Read a result that :meth:`save` wrote.
+
+        All numbers are what they were. ``method`` has its ``name`` and its ``parameters`` as plain data, schedules as text,
+        and cannot be run; an ``error`` comes back as a RuntimeError with its text. A run can go on from the result,
+        ``minimize(problem, x0=loaded)``: what was proven counts if the problem is known to be the same one, by a digest of
+        all its data. Python functions have none: give their problem here.
+
+        Parameters
+        ----------
+        path : path
+        problem : Problem, optional
+            What was solved, for ``problem`` of the result, which is None else.
+
+        Raises
+        ------
+        ValueError
+            If the file is no saved result or a damaged one, or the problem another one.
+        FileNotFoundError
+        """
+        from tiebreak.saved import load
+
+        return load(path, problem)
 
     def plot(self, **named: Result) -> Figure:
         """Draw both objectives and the bounds of both gaps against queries.
