@@ -54,7 +54,7 @@ def minimisers(A: np.ndarray, b: np.ndarray, radius: float) -> Minimisers:
     found = least_squares(A, b, radius)
     lower = 0.5 * float(np.mean((A @ found.x - b) ** 2))
     dimension, atoms, rank = _whole_ball(A, b, radius, found) if _vanishes(found, radius) else _face(A, b, radius, found)
-    return Minimisers(dimension, lower, max(found.gap, 0.0), atoms, rank)
+    return Minimisers(dimension, lower, float(max(found.gap, 0.0)), atoms, rank)
 
 
 def _vanishes(found: Solution, radius: float) -> bool:
