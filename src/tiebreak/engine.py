@@ -242,8 +242,8 @@ def hash_of_sources(without: Collection[str] = ()) -> str:
 NO_KERNELS = frozenset(
     {
         *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "digest.py"),
-        *("experiments", "figures.py", "learn", "locks.py", "minimize.py", "progress.py", "prover.py", "result.py"),
-        *("sampled.py", "sources.py"),
+        *("experiments", "figures.py", "fresh.py", "gradients.py", "learn", "locks.py", "minimize.py", "progress.py"),
+        *("prover.py", "result.py", "sampled.py", "saved.py", "sources.py"),
     }
 )
 

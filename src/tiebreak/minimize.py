@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import sys
 import time
 import warnings
@@ -17,12 +16,11 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, Floors, confidence_level, proven
-from tiebreak.digest import lasting, outline
+from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, confidence_level, packed, proven, unpacked
+from tiebreak.digest import digest, lasting, outline
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
 from tiebreak.gradients import check_gradients
-from tiebreak.locks import Lock, Locked
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
@@ -38,7 +36,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples", "approximate")  # of a certificate
+BUDGETS = ("max_queries", "max_iterations")  # what a stored run may be given more of
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -89,7 +87,9 @@ def minimize(
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
         bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
         refused, and so is a second run at the same time. With a stream it does so if the samples are a function of
-        ``rng``; any other source is read on from where it is, so that the run goes on with other samples.
+        ``rng``; any other source is read on from where it is, so that the run goes on with other samples. With a larger
+        ``max_queries`` or ``max_iterations`` a run goes on too, unless its method plans for the whole budget; the search for
+        its first point stays as long as it was. No other file is ever written over.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
@@ -108,7 +108,8 @@ def minimize(
     Raises
     ------
     ValueError
-        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged, of another run or in use.
+        If an argument is not valid; CheckpointError, a kind of it, if ``checkpoint`` is a file that is none, of another run,
+        or in use.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
         GradientError, a kind of it, if its gradient is not that of its values.
@@ -128,6 +129,7 @@ def minimize(
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
     floors, part = NOTHING, 0
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
@@ -141,20 +143,16 @@ def minimize(
         raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
-    with remembering():
+    with checkpoints.held(path) as stored, remembering():
         run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
         run.callback = callback
-        try:
-            if checkpoint is not None:
-                run.open_checkpoint(checkpoint)
-            if check and not run.records:  # one that goes on was checked when it began
-                check_gradients(problem, start)
-                prover.check = True
-            with Progress(limits.countable, visible) as run.progress:
-                return run.finish(*run.go())
-        finally:
-            if run.lock is not None:
-                run.lock.release()
+        if path is not None:
+            run.open_checkpoint(path, stored)
+        if check and not run.records:  # one that goes on was checked when it began
+            check_gradients(problem, start)
+            prover.check = True
+        with Progress(limits.countable, visible) as run.progress:
+            return run.finish(*run.go())
 
 
 class Snapshot:
@@ -244,14 +242,11 @@ class _Run:
     ):
         self.problem, self.limits, self.prover, self.seed = problem, limits, prover, seed
         self.part = part  # how many runs it goes on from, each of which has samples of its own
-        self.first_x = x
-        share = INITIAL_SHARE if seek else 0.0
-        wanted = limits.tol[1] if limits.tol is not None else 0.0
-        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted))
-        initial = self.method.seeks_with if seek else None
-        self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
+        self.asked, self.first_x, self.seek = method, x, seek
+        self.phases = self._planned(limits.queries, limits.iterations)
+        self.method = self.phases[-1]
         self._check_budget()
-        self._check_schedules(share)
+        self._check_schedules(INITIAL_SHARE if seek else 0.0)
         self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
@@ -262,10 +257,17 @@ class _Run:
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
         self.path: Path | None = None
-        self.lock: Lock | None = None
         self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
         self.enter(0, x)
+
+    def _planned(self, queries: float, iterations: float) -> list[Method]:
+        """Return the methods of the phases, configured for a budget."""
+        share = INITIAL_SHARE if self.seek else 0.0
+        wanted = self.limits.tol[1] if self.limits.tol is not None else 0.0
+        method = self.asked.for_problem(self.problem, Budget((1.0 - share) * queries, iterations, wanted))
+        initial = method.seeks_with if self.seek else None
+        return [method] if initial is None else [initial.for_problem(self.problem), method]
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
@@ -560,6 +562,7 @@ class _Run:
                 "compiled": self.problem.compiled,
                 "phases": self.phases,
                 "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
+                "tol": self.limits.tol,
                 "seed": self.seed,
                 "part": self.part,
             },
@@ -604,12 +607,10 @@ class _Run:
 
     def identity(self) -> dict[str, Any]:
         """Return what makes this run the one it is: whatever its course depends on."""
-        values = [method.schedules_until(PROBE)[0] for method in self.phases]
         return {
-            "x0": checkpoints.digest((self.first_x, len(self.phases))),  # first: other functions are compared there
-            "problem": checkpoints.digest(self.problem) if self.problem.compiled else self._probe(),
-            "method": self.method.name,
-            "parameters": checkpoints.digest((self.method, *values), code=False),
+            "x0": digest((self.first_x, len(self.phases))),  # first: other functions are compared there
+            "problem": digest(self.problem) if self.problem.compiled else self._probe(),
+            **_configuration(self.phases),
             "seed": self.seed,
             "part": self.part,
             **self.prover.identity,
@@ -625,39 +626,60 @@ class _Run:
         before = outline(self.problem)
         for objective in finite:
             objective.value_and_gradient(self.first_x, [0])
-        return checkpoints.digest((lasting(before, outline(self.problem)), *values))
+        return digest((lasting(before, outline(self.problem)), *values))
 
-    def open_checkpoint(self, given: Any) -> None:
-        """Save the run here from now on, and go on from what is saved here, if anything is."""
-        if not isinstance(given, (str, os.PathLike)):
-            raise ValueError(f"`checkpoint` must be the path of a file, got {given!r}")
-        path = Path(given).expanduser()
-        if not path.parent.is_dir():
-            raise ValueError(f"`checkpoint` must be a file in an existing folder, and there is no folder {path.parent}")
-        if path.is_dir():
-            raise ValueError(f"`checkpoint` must be a file, and {path} is a folder")
-        try:
-            self.lock = Lock(path)
-        except Locked as error:
-            by = "another run" if error.holder in (None, os.getpid()) else f"process {error.holder}"
-            message = f"the checkpoint {path} is in use by {by}: wait for its end, or use another path"
-            raise checkpoints.CheckpointError(message) from None
+    def open_checkpoint(self, path: Path, stored: tuple[dict[str, Any], dict[str, np.ndarray]] | None) -> None:
+        """Save the run here from now on, and go on from what is stored here, if anything is."""
         self.path, self.same = path, self.identity()
-        if not path.exists():
+        if stored is None:
             return
-        meta, arrays = checkpoints.load(path)
-        checkpoints.check_identity(path, meta["identity"], self.same)
+        meta, arrays = stored
         try:
+            self._check_same_run(meta["identity"])
             self._restore(meta, arrays)
+        except checkpoints.CheckpointError:
+            raise
         except (KeyError, ValueError, TypeError) as error:
-            message = f"the checkpoint {path} is damaged ({error}); delete it to start anew"
+            message = f"the checkpoint {path} is damaged ({error}); give another path, or delete it to start anew"
             raise checkpoints.CheckpointError(message) from error
+
+    def _check_same_run(self, stored: dict[str, Any]) -> None:
+        """Raise if a stored run cannot become this one, which may differ from it by a larger budget alone."""
+        assert self.path is not None
+        configured = ("method", "x0", "parameters")  # x0 holds how many phases there are
+        others = [name for name in self.same if name not in (*configured, *BUDGETS)]
+        checkpoints.check_identity(self.path, stored, self.same, others)
+        differing = [name for name in BUDGETS if stored[name] != self.same[name]]
+        if differing and (reason := self._planned_for(stored)):
+            raise checkpoints.CheckpointError(
+                f"the checkpoint {self.path} is of a run with {_budget(stored, differing)}, which cannot be extended to"
+                f" {_budget(self.same, differing)}: {reason}; give that budget to finish it, or another path; x0=result"
+                f" goes on from a result"
+            )
+        checkpoints.check_identity(self.path, stored, self.same, configured)
+        if less := [name for name in differing if self.same[name] < stored[name]]:
+            raise checkpoints.CheckpointError(
+                f"the checkpoint {self.path} is of a run with {_budget(stored, less)}, and a run can be given more, not"
+                f" less: got {_budget(self.same, less)}; give at least that budget, or another path"
+            )
+
+    def _planned_for(self, stored: dict[str, Any]) -> str:
+        """Return why the stored run and this one differ, if their budgets are the reason: some parameter depends on it."""
+        phases = self._planned(*(stored[name] for name in BUDGETS))
+        before, now = _configuration(phases), _configuration(self.phases)
+        if before == now or any(stored[name] != value for name, value in before.items()):
+            return ""
+        if before["method"] != now["method"]:
+            return f"the method is chosen for the budget: {before['method']!r} for that one, {now['method']!r} for this one"
+        names = [field.name for field in fields(self.method) if _differs(phases[-1], self.method, field.name)]
+        return f"{before['method']!r} plans for the whole budget: {', '.join(f'`{name}`' for name in names)}"
 
     def save(self, interval: float) -> None:
         """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
         if self.path is None or time.monotonic() - self.saved_at < interval:
             return
         proofs, gradients = self.prover.stored()
+        certificate, half_spaces = (None, {}) if self.evaluated is None else packed(self.evaluated[1])
         meta = {
             "identity": self.same,
             "phase": self.phase,
@@ -665,14 +687,15 @@ class _Run:
             "seconds": self.seconds,
             "rng": self.rng.bit_generator.state,
             "confirmed": self.confirmed,
-            "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
+            "certificate": certificate,
             "proofs": proofs,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
-        arrays = {**checkpoints.flatten(self.state), **history, **gradients, "counts": self.counts, "evaluated": point}
+        arrays = {**checkpoints.flatten(self.state), **history, **gradients, **half_spaces}
+        arrays |= {"counts": self.counts, "evaluated": point}
         try:
-            checkpoints.save(self.path, meta, arrays)
+            checkpoints.save(self.path, checkpoints.CHECKPOINT, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
             with contextlib.suppress(RuntimeWarning):
                 warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
@@ -691,8 +714,7 @@ class _Run:
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
         if meta["certificate"] is not None:
-            stored = {**meta["certificate"], "floors": Floors(*meta["certificate"]["floors"])}
-            self.evaluated = (arrays["evaluated"], Certificate(**stored))
+            self.evaluated = (arrays["evaluated"], unpacked(meta["certificate"], arrays))
 
     def show(self) -> None:
         """Bring the progress bar up to date."""
@@ -706,6 +728,21 @@ class _Run:
 def _times(bound: float, tolerance: float) -> float:
     """Return how many times a tolerance a bound is; ∞ if there is no bound."""
     return math.inf if math.isnan(bound) else bound / tolerance
+
+
+def _configuration(phases: list[Method]) -> dict[str, str]:
+    """Return what identifies the method of a run and all parameters, of the search for its first point too."""
+    schedules = (method.schedules_until(PROBE)[0] for method in phases)
+    return {"method": phases[-1].name, "parameters": digest((phases[-1], *schedules), code=False)}
+
+
+def _differs(first: Method, second: Method, name: str) -> bool:
+    return digest(getattr(first, name)) != digest(getattr(second, name))
+
+
+def _budget(identity: dict[str, Any], names: list[str]) -> str:
+    """Return some budgets of a run as they are written in a call."""
+    return ", ".join(f"{name}={None if math.isinf(identity[name]) else int(identity[name])}" for name in names)
 
 
 def _stand_in(objective: Any) -> Any:
