@@ -86,8 +86,8 @@ def minimize(
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
         bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
-        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of ``rng``; any
-        other source is read on from where it is, so that the run goes on with other samples.
+        refused, and so is a second run at the same time. A run of a stream is resumed so if the samples are a function of
+        ``rng``; any other source is read on from where it is, so that the run goes on with other samples.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000.
