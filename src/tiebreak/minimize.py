@@ -86,7 +86,7 @@ def minimize(
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
         bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
-        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of
+        refused, and so is a second run at the same time. A run of a stream is resumed so if the samples are a function of
         ``rng``; any other source is read on from where it is, so that the run goes on with other samples. With a larger
         ``max_queries`` or ``max_iterations`` a run goes on too, unless its method plans for the whole budget; the search for
         its first point stays as long as it was. No other file is ever written over.
