@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-FORMAT = 2
+FORMAT = 3
 
 
 class CheckpointError(ValueError):

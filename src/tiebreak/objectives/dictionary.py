@@ -13,6 +13,7 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.engine import kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.matrices import Dense, curvature_of
 
 
 class _Dictionary(NamedTuple):
@@ -73,7 +74,7 @@ class Dictionary(Objective, _Dictionary):
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
         """λ_max(X̂ X̂ᵀ) / n, times n for sums."""
-        return float(np.linalg.norm(self.codes, 2) ** 2) * self.weight / self.n_samples
+        return curvature_of(self, Dense(self.codes), np.ones(self.n_samples)) * self.weight / self.n_samples
 
     def __repr__(self) -> str:
         return f"Dictionary({self.shape[0]} × {self.shape[1]}, {self.n_samples} points)"
