@@ -15,6 +15,7 @@ from conftest import QUICK, callable_copy, make_objective
 import tiebreak
 from tiebreak import SBCGF, SBCGI, Covariance, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
 from tiebreak.engine import interpreted
+from tiebreak.prover import Exact
 
 DRIVER = sys.modules["tiebreak.minimize"]  # the package has a function of that name
 BOTH = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
@@ -159,7 +160,7 @@ def fail(value, gradient):
     [
         (fail, Status.FAILED, "raised RuntimeError: the disk is gone"),
         (lambda v, g: (math.nan, g), Status.NOT_FINITE, "returned NaN or infinity in the value"),
-        (lambda v, g: (v, g * math.inf), Status.NOT_FINITE, "returned NaN or infinity in the gradient"),
+        (lambda v, g: (v, np.full_like(g, math.inf)), Status.NOT_FINITE, "returned NaN or infinity in the gradient"),
         (lambda v, g: (v, g[:-1]), Status.FAILED, "must return a gradient of shape"),
     ],
 )
@@ -318,6 +319,7 @@ class Hours:
 
 
 def test_a_time_limit_is_wall_time_and_leaves_out_bounds_that_there_is_no_time_for(problem, monkeypatch):
+    minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
     monkeypatch.setattr(DRIVER, "time", hours := Hours(0.01))
     proofs = []
     monkeypatch.setattr(Exact, "improved", lambda self, certificate: proofs.append(certificate) or certificate)
@@ -334,6 +336,7 @@ def test_a_time_limit_is_wall_time_and_leaves_out_bounds_that_there_is_no_time_f
 
 
 def test_a_run_without_time_for_a_step_says_so(problem, monkeypatch):
+    minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
     monkeypatch.setattr(DRIVER, "time", Hours(1.0))
     result = minimize(problem, QUICK, time_limit=0.5)
     assert result.iterations == 0

@@ -430,7 +430,7 @@ class _Run:
     @property
     def time_left(self) -> float:
         """Seconds until the last record must begin."""
-        improving = min(self.improving_seconds, IMPROVING_SHARE * self.limits.seconds)
+        improving = min(1.2 * self.improving_seconds, IMPROVING_SHARE * self.limits.seconds)  # and something to spare
         return self.limits.seconds - self.clock.counted - self._next_record_seconds - improving
 
     @property
