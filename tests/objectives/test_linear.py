@@ -175,10 +175,15 @@ def test_values_survive_copies_and_pickles():
             assert copied.value(x) == objective.value(x)
 
 
-def test_huge_data_have_a_smoothness_constant():
+@pytest.mark.parametrize("shape", [(4, 5), (5, 4)])
+def test_huge_data_have_a_smoothness_constant(shape):
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((4, 5))
-    assert LeastSquares(1e150 * A, np.ones(4)).lipschitz == pytest.approx(1e300 * LeastSquares(A, np.ones(4)).lipschitz)
+    A = rng.standard_normal(shape)
+    assert LeastSquares(1e150 * A, np.ones(len(A))).lipschitz == pytest.approx(
+        1e300 * LeastSquares(A, np.ones(len(A))).lipschitz
+    )
+    tiny = LeastSquares(1e-170 * A, np.ones(len(A)), sample_weight=np.arange(1.0, len(A) + 1.0))
+    assert matrices.largest_curvature(tiny.matrix, 1e200 * tiny.weights)[0] > 0.0
 
 
 A = np.ones((3, 2))

@@ -20,7 +20,7 @@ from tiebreak import checks
 from tiebreak.engine import generic, kernel
 from tiebreak.objectives.passes import over_blocks
 
-EXACT_SIDE, EXACT_PRODUCTS = 512, 4e8  # of Gram matrices whose largest eigenvalue is cheaper than ten passes
+EXACT_SIDE, EXACT_PRODUCTS = 400, 1e8  # of Gram matrices whose largest eigenvalue is cheaper than ten passes
 BLOCK_NUMBERS = 1 << 19  # of data that are turned into float64 at once
 LANCZOS_STEPS = 9  # each a pass over the data; another one finds the trace
 FAILURE = 0.01  # the probability that a bound of the largest curvature is too small, and then by little
@@ -107,9 +107,9 @@ def as_matrix(value: Any, name: str) -> Dense | CSR:
     return matrix
 
 
-def gram(matrix: Dense | CSR, weights: np.ndarray, unit: float = 1.0) -> np.ndarray:
-    """Return Aᵀ diag(weights) A / unit² in one pass over A, in float64."""
-    roots = np.sqrt(weights) / unit
+def gram(matrix: Dense | CSR, weights: np.ndarray) -> np.ndarray:
+    """Return Aᵀ diag(weights) A in one pass over A, in float64."""
+    roots = np.sqrt(weights)
     if isinstance(matrix, CSR):
         scaled = matrix.scaled(roots)
         return (scaled.T @ scaled).toarray()
@@ -121,18 +121,29 @@ def gram(matrix: Dense | CSR, weights: np.ndarray, unit: float = 1.0) -> np.ndar
     return total
 
 
-def _dual_gram(matrix: Dense | CSR, weights: np.ndarray, unit: float) -> np.ndarray:
-    """Return W A Aᵀ W / unit² with W = diag(√weights), whose largest eigenvalue is that of Aᵀ diag(weights) A / unit²."""
-    roots = np.sqrt(weights) / unit
-    if isinstance(matrix, CSR):
-        scaled = matrix.scaled(roots)
-        return (scaled @ scaled.T).toarray()
+def _smaller_gram(matrix: Dense | CSR, weights: np.ndarray, unit: float) -> np.ndarray:
+    """Return the smaller one of Aᵀ W² A and W A Aᵀ W, which share their largest eigenvalue, with W = diag(√weights) / unit.
+
+    Its upper triangle may be missing. It is compiled: the threads of a library would wait for each other on a busy machine
+    longer than so small a matrix takes.
+    """
+    roots = np.sqrt(weights)
     n, d = matrix.shape
-    total, columns = np.zeros((n, n)), max(1, BLOCK_NUMBERS // n)
-    for low in range(0, d, columns):
-        block = roots[:, None] * matrix.array[:, low : low + columns]
-        total += block @ block.T
-    return total
+    if isinstance(matrix, CSR):
+        scaled = matrix.scaled(roots / unit)
+        return (scaled.T @ scaled if d <= n else scaled @ scaled.T).toarray()
+    array = matrix.array if unit == 1.0 else matrix.array / unit
+    if d > n:
+        out = np.zeros((n, n))
+        multiply_rows(array, roots, out)
+        return out
+
+    def run(low: int, high: int) -> np.ndarray:
+        out = np.zeros((d, d))
+        add_outer_products(array, roots, low, high, out)
+        return out
+
+    return np.add.reduce(over_blocks(n, matrix.numbers, run))
 
 
 def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> tuple[float, int]:
@@ -143,12 +154,11 @@ def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> tuple[float, 
     n, d = matrix.shape
     side = min(n, d)
     if side <= EXACT_SIDE and matrix.numbers * side <= EXACT_PRODUCTS:
-        make = gram if d <= n else _dual_gram
         with np.errstate(over="ignore", invalid="ignore"):
-            found, unit = make(matrix, weights, 1.0), 1.0
-        if not 0.0 < np.trace(found) < math.inf:  # of squares that overflow or vanish
+            found, unit = _smaller_gram(matrix, weights, 1.0), 1.0
+        if not 1e-300 < np.trace(found) < math.inf:  # squares overflow or vanish
             unit = matrix.largest or 1.0
-            found = make(matrix, weights, unit)
+            found = _smaller_gram(matrix, weights, unit)
         return float(max(np.linalg.eigvalsh(found)[-1], 0.0)) * unit * unit, 1
     trace, unit = math.fsum(over_blocks(n, matrix.numbers, partial(squares, matrix, weights, 1.0))), 1.0
     if not 1e-100 < trace < 1e100:  # squares of products overflow or vanish
@@ -265,8 +275,11 @@ def curvature_of(objective: Any, matrix: Dense | CSR, weights: np.ndarray) -> fl
     def find() -> tuple[float, int]:
         return largest_curvature(matrix, weights)
 
-    add_products(matrix, weights, 0, 0, weights[:0], weights[:0])  # compiled before the clock starts
+    add_products(matrix, weights, 0, 0, weights[:0], weights[:0])  # all kernels are compiled before the clock starts
     squares(matrix, weights, 1.0, 0, 0)
+    if isinstance(matrix, Dense):
+        add_outer_products(matrix.array, weights, 0, 0, np.zeros((0, 0)))
+        multiply_rows(matrix.array[:0], weights, np.zeros((0, 0)))
     return remembered(objective, "curvature", find)
 
 
@@ -350,6 +363,29 @@ def add_products(matrix, weights, low, high, x, out):
     """Add Σ weights_i ⟨row i, x⟩ row i over the rows from low to high to ``out``: each is read once."""
     for i in range(low, high):
         add_row(matrix, i, weights[i] * row_dot(matrix, i, x), out)
+
+
+@kernel(reorder=True)
+def add_outer_products(array, roots, low, high, out):
+    """Add Σ (roots_i row i) (roots_i row i)ᵀ over the rows from low to high to the lower triangle of ``out``."""
+    for i in range(low, high):
+        row = array[i]
+        for j in range(row.size):
+            factor = roots[i] * roots[i] * row[j]
+            target = out[j]
+            for k in range(j + 1):
+                target[k] += factor * row[k]
+
+
+@kernel(reorder=True)
+def multiply_rows(array, roots, out):
+    """Set the lower triangle of ``out`` to the products ⟨roots_i row i, roots_j row j⟩."""
+    for i in range(array.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(array.shape[1]):
+                total += float(array[i, k]) * array[j, k]
+            out[i, j] = roots[i] * roots[j] * total
 
 
 @kernel(reorder=True)
