@@ -128,7 +128,9 @@ def minimize(
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
     with charging() as bill:
-        run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part, clock, bill)
+        run = _Run(
+            problem, as_method(method), limits, start, prover, x0 is None, seed, part, clock, bill, checkpoint is not None
+        )
         run.callback = callback
         if checkpoint is not None:
             run.open_checkpoint(checkpoint)
@@ -250,6 +252,7 @@ class _Run:
         part: int,
         clock: Clock,
         bill: Bill,
+        stored: bool,
     ):
         self.clock, self.bill = clock, bill
         self.problem, self.limits, self.prover, self.seed = problem, limits, prover, seed
@@ -257,7 +260,8 @@ class _Run:
         self.first_x = x
         share = INITIAL_SHARE if seek else 0.0
         wanted = limits.tol[1] if limits.tol is not None else 0.0
-        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted))
+        passes = self._passes_in_time() if method.asks_for_passes and not stored else math.inf
+        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted, passes))
         initial = self.method.seeks_with if seek else None
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
         for each in self.phases:
@@ -280,6 +284,21 @@ class _Run:
         self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
         self.enter(0, x)
+
+    def _passes_in_time(self) -> float:
+        """Return how many passes over the data of both levels a time limit allows, by timing one.
+
+        Runs with a checkpoint are not asked for it: they must choose the same method each time.
+        """
+        levels = self.problem[:2]
+        if math.isinf(self.limits.seconds) or any(level.endless for level in levels):
+            return math.inf
+        for level in levels:
+            level.value_and_gradient(self.first_x, [0])  # compiled or loaded
+        began = self.clock.counted
+        for level in levels:
+            level.value_and_gradient(self.first_x)
+        return self.limits.seconds / max(self.clock.counted - began, 1e-9)
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
