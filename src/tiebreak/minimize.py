@@ -16,15 +16,16 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
+from tiebreak.bundle import MAX_ATOMS
 from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, confidence_level, packed, proven, unpacked
 from tiebreak.digest import digest, lasting, outline
-from tiebreak.domains import projects
-from tiebreak.engine import compilable
+from tiebreak.domains import lmo, projects
+from tiebreak.engine import compilable, compile_seconds
 from tiebreak.gradients import check_gradients
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
-from tiebreak.objectives.matrices import remembering
+from tiebreak.objectives.matrices import Bill, charging
 from tiebreak.problem import Problem, check_problem
 from tiebreak.progress import Progress
 from tiebreak.prover import Prover, prover_of
@@ -34,7 +35,11 @@ from tiebreak.schedules import ScheduleError
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
-RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
+RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next …
+RECORD_SPACING = 5  # … and as many times what a record costs, but for the first records of a phase, which are closer
+DEFAULT_QUERIES = 1_000_000  # that may be made if no end is given
+PROGRAM_SECONDS = 0.003  # that one linear program of a bundle takes, on a slow machine
+IMPROVING_SHARE = 0.15  # of a time limit, that is kept for better bounds at the end
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
 BUDGETS = ("max_queries", "max_iterations")  # what a stored run may be given more of
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
@@ -44,7 +49,7 @@ def minimize(
     problem: Problem,
     method: str | Method = "auto",
     *,
-    max_queries: int | None = 1_000_000,
+    max_queries: int | None = None,
     max_iterations: int | None = None,
     time_limit: float | None = None,
     tol: tuple[float, float] | None = None,
@@ -66,11 +71,13 @@ def minimize(
         A name (see ``tiebreak methods``) or a configured method such as ``SBCGI(batch_size=8)``. By default one is chosen
         for the problem and the budget; the result tells which.
     max_queries : int or None
-        Samples that may be drawn at both levels together, with those for the first point. None: no limit.
+        Samples that may be drawn at both levels together, with those for the first point. If neither this nor
+        ``max_iterations``, ``time_limit`` or ``tol`` is given, a million; else there is no limit that is not given.
     max_iterations : int, optional
         Steps that the method may take after the first point is found.
     time_limit : float, optional
-        Seconds of computing; compilation and the evaluations for the history are not counted.
+        Seconds from the call to the result, with all evaluations for the history and the bounds; only compilation is not
+        counted. Bounds for which there is no time are left out. What is computed in a given time differs from run to run.
     tol : (float, float), optional
         (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are looked at with each record.
     x0 : array or Result, optional
@@ -124,8 +131,8 @@ def minimize(
     >>> result.x.round(2)
     array([0.5, 0.5])
     """
+    clock, limits = Clock(), _limits(max_queries, max_iterations, time_limit, tol)
     check_problem(problem)
-    limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
@@ -143,8 +150,8 @@ def minimize(
         raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
-    with checkpoints.held(path) as stored, remembering():
-        run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
+    with checkpoints.held(path) as stored, charging() as bill:
+        run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part, clock, bill, path is not None)
         run.callback = callback
         if path is not None:
             run.open_checkpoint(path, stored)
@@ -189,7 +196,38 @@ class Limits(NamedTuple):
         return self.queries, self.iterations, self.seconds
 
 
+class Clock:
+    """The time of a run since the call; what is spent compiling does not count against limits."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._compiled_before = compile_seconds()
+        self._excused = 0.0
+        self._earlier = (0.0, 0.0)
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the call, and those of the runs that this one goes on from."""
+        return time.perf_counter() - self._began + self._earlier[0]
+
+    @property
+    def counted(self) -> float:
+        """The same without compilation."""
+        compiled = compile_seconds() - self._compiled_before
+        return time.perf_counter() - self._began - compiled - self._excused + self._earlier[1]
+
+    def excuse(self, counted: float) -> None:
+        """Do not count what was spent since ``counted`` was read."""
+        self._excused += self.counted - counted
+
+    def go_on_from(self, wall: float, counted: float) -> None:
+        """Add what an earlier run spent."""
+        self._earlier = (wall, counted)
+
+
 def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) -> Limits:
+    if max_queries is max_iterations is time_limit is tol is None:
+        max_queries = DEFAULT_QUERIES
     limits = Limits(
         queries=math.inf if max_queries is None else checks.whole(max_queries, "max_queries"),
         iterations=math.inf if max_iterations is None else checks.whole(max_iterations, "max_iterations"),
@@ -201,8 +239,6 @@ def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) ->
             raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
         upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
         limits = limits._replace(tol=(upper, lower))
-    elif math.isinf(min(limits.countable)):
-        raise ValueError("a run needs an end: give `max_queries`, `max_iterations`, `time_limit` or `tol`")
     return limits
 
 
@@ -239,10 +275,15 @@ class _Run:
         seek: bool,
         seed: int,
         part: int,
+        clock: Clock,
+        bill: Bill,
+        stored: bool,
     ):
+        self.clock, self.bill = clock, bill
         self.problem, self.limits, self.prover, self.seed = problem, limits, prover, seed
         self.part = part  # how many runs it goes on from, each of which has samples of its own
         self.asked, self.first_x, self.seek = method, x, seek
+        self.passes = self._passes_in_time() if method.asks_for_passes and not stored else math.inf
         self.phases = self._planned(limits.queries, limits.iterations)
         self.method = self.phases[-1]
         self._check_budget()
@@ -254,6 +295,10 @@ class _Run:
         self.evaluated: tuple[np.ndarray, Certificate] | None = None  # the last point recorded, and what is proven there
         self.confirmed = False  # whether the last record is of bounds that hold though records chose their moment
         self.chunk = 1
+        self.pace = 0.0  # seconds per iteration in the last chunk
+        self.record_seconds = 0.0  # that the last record took …
+        self.record_cost = 1  # … and the samples that it was made of
+        self.improving_seconds = 0.0  # that better bounds at the end take, about
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
         self.path: Path | None = None
@@ -265,9 +310,24 @@ class _Run:
         """Return the methods of the phases, configured for a budget."""
         share = INITIAL_SHARE if self.seek else 0.0
         wanted = self.limits.tol[1] if self.limits.tol is not None else 0.0
-        method = self.asked.for_problem(self.problem, Budget((1.0 - share) * queries, iterations, wanted))
+        method = self.asked.for_problem(self.problem, Budget((1.0 - share) * queries, iterations, wanted, self.passes))
         initial = method.seeks_with if self.seek else None
         return [method] if initial is None else [initial.for_problem(self.problem), method]
+
+    def _passes_in_time(self) -> float:
+        """Return how many passes over the data of both levels a time limit allows, by timing one.
+
+        Runs with a checkpoint are not asked for it: they must choose the same method each time.
+        """
+        levels = self.problem[:2]
+        if math.isinf(self.limits.seconds) or any(level.endless for level in levels):
+            return math.inf
+        for level in levels:
+            level.value_and_gradient(self.first_x, [0])  # compiled or loaded
+        began = self.clock.counted
+        for level in levels:
+            level.value_and_gradient(self.first_x)
+        return self.limits.seconds / max(self.clock.counted - began, 1e-9)
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
@@ -301,9 +361,16 @@ class _Run:
         constants = current.constants(self.problem)
         state = current.start(self.problem, constants, x)  # may call a user's function: if it fails, nothing has changed
         self.phase, self.current, self.constants, self.state = phase, current, constants, state
-        self.phase_queries = self.queries
+        self.phase_queries, self.phase_began, self.pace = self.queries, self.clock.counted, 0.0
+        self._charge()
         self.block: _Block | None = None
         self.query_limit = self._query_limit()
+
+    def _charge(self) -> None:
+        """Count what the constants of the objectives took: gradients at their level, and time."""
+        for objective, evaluations, seconds in self.bill.settle():
+            self.counts[2 if holds(self.problem.upper, objective) else 3] += evaluations
+            self.seconds += seconds
 
     @property
     def seeking(self) -> bool:
@@ -329,13 +396,15 @@ class _Run:
         self.progress.describe("compiling (once for each combination of methods, objectives and sets)")
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
-        steps = np.arange(0 if self.problem.compiled else 2)
+        steps, began = np.arange(0 if self.problem.compiled else 2), self.clock.counted
         rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
         for method in self.phases:
             constants = method.constants(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
                 state = method.start(rehearsal, constants, self.first_x)
                 method.loop(rehearsal, state, constants, *method.schedules_until(steps)[0], np.random.default_rng(0))
+        if not self.problem.compiled:  # other compilers may have been at work
+            self.clock.excuse(began)
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
@@ -373,12 +442,12 @@ class _Run:
             return status
         unspent = self.current.unspent(self.state)
         schedules = [values[low:high] for values in block.schedules]
-        loop, began = self.current.loop, time.perf_counter()
+        loop, began, compiled = self.current.loop, time.perf_counter(), compile_seconds()
         try:
             self.clean = False  # only now: Ctrl-C before the loop changes nothing
             outcome = loop(self.problem, self.state, self.constants, *schedules, self.rng)
         finally:
-            elapsed = time.perf_counter() - began
+            elapsed = time.perf_counter() - began - (compile_seconds() - compiled)
             self.seconds += elapsed
             done = int(self.state.iteration[0]) - t
             self.counts += block.cost[:, low : low + done].sum(axis=1) - (self.current.unspent(self.state) - unspent)
@@ -386,6 +455,7 @@ class _Run:
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
+        self.pace = elapsed / max(done, 1)
         self.chunk = max(1, min(4 * self.chunk, BLOCK, int(done * CHUNK_SECONDS / max(elapsed, 1e-9))))
         self.show()
         self.save(CHECKPOINT_SECONDS)
@@ -402,9 +472,6 @@ class _Run:
 
     def _end_of_chunk(self, block: _Block, low: int) -> tuple[int, Status | None]:
         """Return where in its block the chunk that begins at ``low`` ends, or which limit allows no further iteration."""
-        share = INITIAL_SHARE if self.seeking else 1.0
-        if self.seconds >= self.limits.seconds * share:
-            return low, Status.TIME
         left = min(self.query_limit - self.queries, int(block.total[-1]))
         affordable = int(np.searchsorted(block.total, block.total[low] + left, side="right")) - 1
         if affordable <= low:
@@ -416,7 +483,40 @@ class _Run:
         if block.failure is not None and known <= low:
             raise block.failure
         to_record = int(np.searchsorted(block.total, block.total[low] + self.next_record - self.queries, side="left"))
-        return max(low + 1, min(low + self.chunk, affordable, allowed, known, to_record)), None
+        high = max(low + 1, min(low + self.chunk, affordable, allowed, known, to_record))
+        if math.isfinite(self.limits.seconds):
+            high = min(high, low + self._fitting(block.cost[2:, low:high].sum(axis=0)))
+        return (high, None) if high > low else (low, Status.TIME)
+
+    # Time. Without a limit no clock decides anything, so that the same seed gives the same bits.
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the last record must begin."""
+        improving = min(1.2 * self.improving_seconds, IMPROVING_SHARE * self.limits.seconds)  # and something to spare
+        return self.limits.seconds - self.clock.counted - self._next_record_seconds - improving
+
+    @property
+    def _next_record_seconds(self) -> float:
+        return self.record_seconds * max(1.0, self.prover.cost(self.queries) / self.record_cost)
+
+    def _foresee_improving(self, certificate: Certificate) -> None:
+        """Estimate how long a bundle takes at most: linear programs, with one linear minimisation for each."""
+        if self.prover.certain:
+            began = self.clock.counted
+            lmo(self.problem.domain, certificate.cuts[0].normal, np.empty(self.problem.dimension))
+            self.improving_seconds = 2 * MAX_ATOMS * (PROGRAM_SECONDS + self.clock.counted - began)
+
+    def _fitting(self, evaluations: np.ndarray) -> int:
+        """Return how many of the next iterations, with so many evaluations each, can be made in time."""
+        each = self.record_seconds / self.record_cost
+        needed = np.maximum(self.pace * np.arange(1, evaluations.size + 1), each * np.cumsum(evaluations))
+        left = self.time_left
+        if self.seeking and self.state.iteration[0] > 0:  # one step towards a first point is worth more than its share
+            left = min(
+                left, self.phase_began + INITIAL_SHARE * (self.limits.seconds - self.phase_began) - self.clock.counted
+            )
+        return int(np.searchsorted(needed, left, side="right")) if left > 0.0 else 0
 
     def _query_limit(self) -> float:
         """Return how many queries the run may have made by the end of this phase."""
@@ -444,8 +544,12 @@ class _Run:
 
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
-        x = self.answer.copy()
-        self._enter_record(x, self.prover.examine(x, self._origin, self.queries, self._excess))
+        x, began = self.answer.copy(), self.clock.counted
+        certificate = self.prover.examine(x, self._origin, self.queries, self._excess)
+        self.record_seconds, self.record_cost = self.clock.counted - began, self.prover.cost(self.queries)
+        self._enter_record(x, certificate)
+        if math.isfinite(self.limits.seconds) and self.improving_seconds == 0.0:
+            self._foresee_improving(certificate)
         if self.callback is not None and self.callback(Snapshot(x, self.records[-1])):
             return Status.CALLBACK
         return self._certified()
@@ -488,10 +592,20 @@ class _Run:
 
     @property
     def next_record(self) -> float:
-        """The queries at which the next record is made: ever fewer, and at most one full evaluation for as many samples."""
+        """The queries at which the next record is made: ever fewer records, which cost a small part of the run."""
         last = self.records[-1]
         made = last.upper_queries + last.lower_queries
-        return made + max(RECORD_GROWTH * (made - self.phase_queries), self.prover.cost(self.queries))
+        return made + max(RECORD_GROWTH * (made - self.phase_queries), self._record_spacing * self.prover.cost(self.queries))
+
+    @property
+    def _record_spacing(self) -> int:
+        """How many full evaluations a run is worth between two records: 1, 2, … and then always 5; for a stream 1."""
+        if not self.prover.certain:
+            return 1
+        phase, number = int(not self.seeking), 0
+        for record in reversed(self.records[-RECORD_SPACING:]):
+            number += record.phase == phase
+        return max(1, number)
 
     def _within_tolerance(self) -> bool:
         return self.evaluated is not None and self._recorded() and self._excess(self.evaluated[1]) <= 1.0
@@ -517,8 +631,8 @@ class _Run:
         if self.clean:
             self.save(0.0)  # without the record below, which a longer run would not make
         try:
-            if not self._recorded() or not (self.prover.certain or status is Status.CERTIFIED):
-                x = self.answer.copy()
+            x = self.answer.copy()
+            if self._needs_record(x, status):
                 self._enter_record(x, self.prover.last(x, self._origin, self.queries, self._excess))
             self._improve()
         except KeyboardInterrupt:
@@ -536,6 +650,8 @@ class _Run:
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if status is Status.CERTIFIED and certificate.approximate:
             message = f"{message}; {APPROXIMATE}"
+        if status is Status.TIME and (self.seeking or self.state.iteration[0] == 0):
+            message += " before a step of the method could be made; x is the point to begin with"
         if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -555,6 +671,7 @@ class _Run:
             evaluations=Counts(int(self.counts[2]), int(self.counts[3])),
             empty_cuts=self.empty_cuts,
             seconds=self.seconds,
+            wall_seconds=self.clock.wall,
             history=History(self.records),
             problem=self.problem,
             method=self.method,
@@ -586,15 +703,25 @@ class _Run:
         )
         self.evaluated = (x, withdrawn)
 
+    def _needs_record(self, x: np.ndarray, status: Status) -> bool:
+        """Whether the last point is still to be evaluated, or its bounds to be made by samples that decided nothing."""
+        assert self.evaluated is not None
+        if status is Status.TIME and self.prover.certain and np.array_equal(x, self.evaluated[0]):
+            return False
+        return not self._recorded() or not (self.prover.certain or status is Status.CERTIFIED)
+
     def _improve(self) -> None:
         """Make the bounds of the last record as good as they can be, where they prove too little."""
         assert self.evaluated is not None
         x, certificate = self.evaluated
-        if self._excess(certificate) > 1.0:
+        if self._excess(certificate) > 1.0 and self._time_to_improve():
             certificate = self.prover.improved(certificate)
             bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
             self.records[-1] = self.records[-1]._replace(**bounds)
             self.evaluated = (x, certificate)
+
+    def _time_to_improve(self) -> bool:
+        return math.isinf(self.limits.seconds) or self.limits.seconds - self.clock.counted >= self.improving_seconds
 
     def _blame(self, error: Exception) -> str:
         """Return an error's text, with the level whose objective it came from and the iteration."""
@@ -684,7 +811,10 @@ class _Run:
             "identity": self.same,
             "phase": self.phase,
             "phase_queries": self.phase_queries,
+            "phase_began": self.phase_began,
             "seconds": self.seconds,
+            "wall_seconds": self.clock.wall,
+            "counted_seconds": self.clock.counted,
             "rng": self.rng.bit_generator.state,
             "confirmed": self.confirmed,
             "certificate": certificate,
@@ -702,12 +832,13 @@ class _Run:
         self.saved_at = time.monotonic()
 
     def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.counts[:] = arrays["counts"]
         self.enter(meta["phase"], self.first_x)
+        self.counts[:] = arrays["counts"]
         for name, array in checkpoints.flatten(self.state).items():
             array[...] = arrays[name]
-        self.phase_queries = meta["phase_queries"]
+        self.phase_queries, self.phase_began = meta["phase_queries"], meta["phase_began"]
         self.seconds = meta["seconds"]
+        self.clock.go_on_from(meta["wall_seconds"], meta["counted_seconds"])
         self.rng.bit_generator.state = meta["rng"]
         self.prover.restore(meta["proofs"], arrays)
         self.confirmed = meta["confirmed"]
@@ -722,7 +853,7 @@ class _Run:
         iterations = 0 if self.seeking else int(self.state.iteration[0])
         _, last = self.evaluated
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
-        self.progress.show((self.queries, iterations, self.seconds), note)
+        self.progress.show((self.queries, iterations, self.clock.counted), note)
 
 
 def _times(bound: float, tolerance: float) -> float:

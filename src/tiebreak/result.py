@@ -135,7 +135,10 @@ class Result:
     empty_cuts : int
         How often the estimated cut left nothing of the domain.
     seconds : float
-        Computing time, without compilation and the evaluations for the history.
+        Time of the method, with the constants that it needs, without compilation and the evaluations for the history: to
+        compare methods.
+    wall_seconds : float
+        Time from the call to the result, with everything, also of the runs that it goes on from by a checkpoint.
     history : History
     problem : Problem or None
         What was solved; None if the result was read from a file without it.
@@ -162,6 +165,7 @@ class Result:
     evaluations: Counts
     empty_cuts: int
     seconds: float
+    wall_seconds: float
     history: History
     problem: Any
     method: Any
@@ -195,7 +199,7 @@ class Result:
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
             ("empty cuts", f"{self.empty_cuts:,}"),
-            ("seconds", f"{self.seconds:.3g}"),
+            ("seconds", f"{self.seconds:.3g}, {self.wall_seconds:.3g} with all bounds"),
         ]
         return "\n".join(f"{name:<14}{value}" for name, value in rows)
 
