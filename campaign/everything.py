@@ -1,0 +1,8 @@
+"""All kinds of trials: each file registers its own when it is imported."""
+
+from __future__ import annotations
+
+from campaign import proofs
+from campaign.trials import KINDS
+
+__all__ = ["KINDS", "proofs"]
