@@ -9,10 +9,13 @@ from tiebreak.domains.base import (
     cut_lmo,
     cut_step,
     diameter,
+    least_value,
     lmo,
     lmo_step,
     project,
     projects,
+    settle,
+    spread,
 )
 from tiebreak.domains.boxes import Box, KSparse, LInfBall
 from tiebreak.domains.l1 import L1Ball, WeightedL1Ball
@@ -46,8 +49,11 @@ __all__ = [
     "cut_lmo",
     "cut_step",
     "diameter",
+    "least_value",
     "lmo",
     "lmo_step",
     "project",
     "projects",
+    "settle",
+    "spread",
 ]

@@ -9,9 +9,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo, project
+from tiebreak.domains.base import (
+    ACTIVE,
+    EMPTY,
+    FREE,
+    INVALID,
+    Domain,
+    contains,
+    cut_lmo,
+    diameter,
+    least_value,
+    lmo,
+    project,
+    settle,
+    spread,
+    spread_by_signs,
+)
 from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight, opening
 from tiebreak.domains.l1 import shrinkage_level
+from tiebreak.domains.rounding import (
+    dot_floor,
+    gauge_rounding,
+    least_or_nothing,
+    norm_ceiling,
+    quiet,
+    raised,
+    settle_by_gauge,
+    sum_floor,
+)
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, copy, dot, fill, reciprocal, scale, tame
 
@@ -471,3 +496,55 @@ def _(domain, x, tol):
     for g in range(domain.starts.size - 1):
         total += math.sqrt(group_square(domain, x, 1.0 / domain.radius, g))
     return total <= 1.0 + tol
+
+
+# Proofs
+
+
+@least_value.register(L2Ball)
+@quiet
+def _least_value_over_l2_ball(domain: L2Ball, c: np.ndarray, atom: np.ndarray) -> float:
+    decrease = raised(domain.radius * norm_ceiling(c), 1)
+    if domain.center.size == 0:
+        return least_or_nothing(-decrease)
+    return sum_floor(np.array([dot_floor(c, domain.center), -decrease]))
+
+
+@spread.register(L2Ball)
+@quiet
+def _spread_of_l2_ball(domain: L2Ball, e: np.ndarray) -> float:
+    at_center = float((e * np.abs(domain.center)).sum()) if domain.center.size > 0 else 0.0
+    return float(raised(at_center + domain.radius * norm_ceiling(e), e.size + 4))
+
+
+@settle.register(L2Ball)
+@quiet
+def _settle_in_l2_ball(domain: L2Ball, x: np.ndarray, off: np.ndarray) -> bool:
+    center = domain.center if domain.center.size > 0 else 0.0
+    gauge = norm_ceiling(x - center) / domain.radius
+    return settle_by_gauge(x, center, gauge, gauge_rounding(x.size, domain.radius), off)
+
+
+@least_value.register(GroupBall)
+@quiet
+def _least_value_over_group_ball(domain: GroupBall, c: np.ndarray, atom: np.ndarray) -> float:
+    return least_or_nothing(-raised(domain.radius * float(group_ceilings(domain, c).max()), 1))
+
+
+spread.register(GroupBall)(spread_by_signs)
+
+
+@settle.register(GroupBall)
+@quiet
+def _settle_in_group_ball(domain: GroupBall, x: np.ndarray, off: np.ndarray) -> bool:
+    gauge = float(group_ceilings(domain, x).sum()) / domain.radius
+    return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, domain.radius), off)
+
+
+def group_ceilings(domain: GroupBall, x: np.ndarray) -> np.ndarray:
+    """Return numbers that are at least the norms of the groups."""
+    ordered = np.abs(x[domain.order])
+    sizes = np.maximum.reduceat(ordered, domain.starts[:-1])
+    units = np.where(sizes > 0.0, sizes, 1.0)
+    squares = np.add.reduceat((ordered / np.repeat(units, np.diff(domain.starts))) ** 2, domain.starts[:-1])
+    return raised(raised(np.sqrt(squares), x.size + 4) * units, 1)

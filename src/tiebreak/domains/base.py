@@ -2,16 +2,22 @@
 
 A value becomes a domain by deriving from :class:`Domain` and registering :func:`lmo`, :func:`diameter` and
 :func:`contains`. The cut has a default that needs only :func:`lmo` (see ``cut.py``); :func:`project` is optional.
+
+Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`. They are asked outside the loops and so are
+plain Python, chosen by the class of the set; their defaults, below, are for sets that do not register their own.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak import checks
+from tiebreak.domains.rounding import SUBNORMAL, UNIT, dot_floor, norm_ceiling, quiet, raised
 from tiebreak.engine import Value, generic
 
 # Plain numbers, because compiled code returns them; CutStatus gives them names.
@@ -70,6 +76,77 @@ def diameter(domain):
 @generic
 def contains(domain, x, tol):
     """Return whether x lies in Z, up to ``tol`` relative to the size of Z."""
+
+
+@functools.singledispatch
+@quiet
+def least_value(domain: Any, c: np.ndarray, atom: np.ndarray) -> float:
+    """Return a number that is proven not to exceed min ⟨c, s⟩ over s ∈ Z, rounding and underflow included.
+
+    It may be −∞: nothing is proven. The default trusts ``lmo``: it is for a set whose atoms are minimisers, up to the
+    relative rounding of each entry.
+
+    Parameters
+    ----------
+    domain : Domain
+    c : array, (d,)
+    atom : array, (d,)
+        What ``lmo(domain, c, atom)`` has found.
+    """
+    return dot_floor(c, atom)
+
+
+@functools.singledispatch
+@quiet
+def spread(domain: Any, e: np.ndarray) -> float:
+    """Return an upper bound of max Σ e_j |s_j| over s ∈ Z, for e ≥ 0: how much errors e of a gradient can matter.
+
+    The default knows a point and the diameter alone. A set with coordinates of its own should register a bound that does not
+    depend on their units.
+    """
+    point = np.empty_like(e)
+    lmo(domain, np.zeros_like(e), point)
+    reach = norm_ceiling(point) + float(diameter(domain))
+    return float(raised(norm_ceiling(e) * reach, e.size + 8))
+
+
+@functools.singledispatch
+@quiet
+def settle(domain: Any, x: np.ndarray, off: np.ndarray) -> bool:
+    """Move x, which passed ``contains`` at 1e-9, into Z, and say how near to a point of Z it is.
+
+    If it returns True, a point z of Z exists, in exact arithmetic, with ``|z_j − x_j| ≤ off_j`` for all j. If False, nothing
+    is known, and ``off`` is infinite. An x that is inside up to rounding stays as it is, bit for bit.
+
+    The default needs a projection, and trusts it up to a few times d roundings of the largest coordinate.
+    """
+    if not projects(domain):
+        return unsettled(off)
+    nearest = np.empty_like(x)
+    project(domain, x, nearest)
+    largest = max(float(np.abs(x).max()), float(np.abs(nearest).max()))
+    rounding = 8.0 * (x.size + 4) * UNIT * largest + SUBNORMAL
+    if np.abs(nearest - x).max() > rounding:
+        x[:] = nearest
+    off.fill(2.0 * rounding)
+    return True
+
+
+def unsettled(off: np.ndarray) -> bool:
+    """Answer :func:`settle` where nothing is known."""
+    off.fill(math.inf)
+    return False
+
+
+@quiet
+def spread_by_signs(domain: Any, e: np.ndarray) -> float:
+    """Return what :func:`spread` does for a set in which the largest Σ e_j ``|s_j|`` is the largest ⟨e, s⟩.
+
+    That is so if all s are ≥ 0, if s may take any signs, and for matrices whose atoms are ``|u| |v|ᵀ`` with every u vᵀ.
+    """
+    atom = np.empty_like(e)
+    lmo(domain, -e, atom)
+    return -least_value(domain, -e, atom)
 
 
 class CutStatus(IntEnum):

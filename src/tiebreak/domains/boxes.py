@@ -8,10 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.domains.base import Domain, contains, cut_lmo, diameter, lmo, project
+from tiebreak.domains.base import (
+    Domain,
+    contains,
+    cut_lmo,
+    diameter,
+    least_value,
+    lmo,
+    project,
+    settle,
+    spread,
+    spread_by_signs,
+)
 from tiebreak.domains.cut import ROUNDING, next_atom
 from tiebreak.domains.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
 from tiebreak.domains.ranking import Ranking, ranked_cut
+from tiebreak.domains.rounding import dot_floor, gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, abs_sum, reciprocal
 
@@ -316,3 +328,50 @@ def _(domain):
 def _(domain, x, tol):
     largest = abs(x[abs_argmax(x)])
     return largest <= domain.radius * (1.0 + tol) and abs_sum(x) <= domain.k * domain.radius * (1.0 + tol)
+
+
+# Proofs
+
+
+@least_value.register(Box)
+@quiet
+def _least_value_over_box(domain: Box, c: np.ndarray, atom: np.ndarray) -> float:
+    return dot_floor(c, np.where(c > 0.0, domain.lower, domain.upper))
+
+
+@least_value.register(LInfBall)
+@quiet
+def _least_value_over_linf_ball(domain: LInfBall, c: np.ndarray, atom: np.ndarray) -> float:
+    return least_or_nothing(-raised(domain.radius * float(np.abs(c).sum()), c.size + 1))
+
+
+@least_value.register(KSparse)
+@quiet
+def _least_value_over_k_sparse(domain: KSparse, c: np.ndarray, atom: np.ndarray) -> float:
+    largest = np.partition(np.abs(c), c.size - domain.k)[c.size - domain.k :]
+    return least_or_nothing(-raised(domain.radius * float(largest.sum()), domain.k + 1))
+
+
+@spread.register(Box)
+@quiet
+def _spread_of_box(domain: Box, e: np.ndarray) -> float:
+    return float(raised(float((e * np.maximum(np.abs(domain.lower), np.abs(domain.upper))).sum()), e.size + 1))
+
+
+spread.register(LInfBall)(spread_by_signs)
+spread.register(KSparse)(spread_by_signs)
+
+
+@settle.register(LInfBall)
+@settle.register(Box)
+def _settle_in_box(domain: Box | LInfBall, x: np.ndarray, off: np.ndarray) -> bool:
+    clip(domain, x, x)
+    off.fill(0.0)
+    return True
+
+
+@settle.register(KSparse)
+@quiet
+def _settle_in_k_sparse(domain: KSparse, x: np.ndarray, off: np.ndarray) -> bool:
+    gauge = max(float(np.abs(x).max()), float(np.abs(x).sum()) / domain.k) / domain.radius
+    return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, domain.radius), off)

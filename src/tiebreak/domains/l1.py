@@ -18,11 +18,16 @@ from tiebreak.domains.base import (
     cut_lmo,
     cut_step,
     diameter,
+    least_value,
     lmo,
     lmo_step,
     project,
+    settle,
+    spread,
+    spread_by_signs,
 )
 from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, opening
+from tiebreak.domains.rounding import SUBNORMAL, gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
 
@@ -367,3 +372,40 @@ def _(domain):
 @contains.register(WeightedL1Ball)
 def _(domain, x, tol):
     return weighted_abs_sum(domain.weights, x) <= domain.radius * (1.0 + tol)
+
+
+# Proofs
+
+
+@least_value.register(L1Ball)
+@quiet
+def _least_value_over_l1_ball(domain: L1Ball, c: np.ndarray, atom: np.ndarray) -> float:
+    return least_or_nothing(-raised(domain.radius * float(np.abs(c).max()), 1))
+
+
+@least_value.register(WeightedL1Ball)
+@quiet
+def _least_value_over_weighted_l1_ball(domain: WeightedL1Ball, c: np.ndarray, atom: np.ndarray) -> float:
+    reach = raised(domain.radius / domain.weights, 1)
+    values = np.where(c == 0.0, 0.0, raised(reach * np.abs(c), 1))  # 0 · ∞ is 0 here
+    return least_or_nothing(-float(values.max()))
+
+
+spread.register(L1Ball)(spread_by_signs)
+spread.register(WeightedL1Ball)(spread_by_signs)
+
+
+@settle.register(L1Ball)
+@quiet
+def _settle_in_l1_ball(domain: L1Ball, x: np.ndarray, off: np.ndarray) -> bool:
+    gauge = float(np.abs(x).sum()) / domain.radius
+    return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, domain.radius), off)
+
+
+@settle.register(WeightedL1Ball)
+@quiet
+def _settle_in_weighted_l1_ball(domain: WeightedL1Ball, x: np.ndarray, off: np.ndarray) -> bool:
+    per_radius = domain.weights / domain.radius
+    gauge = float((per_radius * np.abs(x)).sum())
+    lost = 4.0 * SUBNORMAL * float(per_radius.sum()) + (0.0 if per_radius.min() > 1e-300 else 1.0)
+    return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, 1.0) + lost, off)

@@ -10,8 +10,24 @@ import numpy as np
 import scipy.sparse
 
 from tiebreak import checks
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, diameter, lmo
+from tiebreak.domains.base import (
+    ACTIVE,
+    EMPTY,
+    FREE,
+    INVALID,
+    Domain,
+    contains,
+    cut_lmo,
+    diameter,
+    least_value,
+    lmo,
+    settle,
+    spread,
+    spread_by_signs,
+    unsettled,
+)
 from tiebreak.domains.cut import dual_search
+from tiebreak.domains.rounding import SUBNORMAL, UNIT, quiet, raised, sum_floor
 from tiebreak.domains.simplices import vertex_cut
 from tiebreak.engine import kernel
 from tiebreak.vectors import copy, dot, fill
@@ -60,21 +76,27 @@ class Hull(Domain, _Hull):
         return self.points.shape[1]
 
     def contains(self, x: Any, tol: float = 1e-9) -> bool:
-        """Return whether x lies in the hull, up to ``tol`` relative to the largest distance of a point from their mean.
+        """Return whether x lies in the hull, up to ``tol`` of its width in each coordinate.
 
         It finds the mean of the points that is nearest to x, by non-negative least squares.
         """
-        from scipy.optimize import nnls  # slow to import, and rarely needed
-
         x = checks.vector(x, "x", self.dimension)
-        radius = float(np.linalg.norm(self.points - self.points.mean(axis=0), axis=1).max())
-        rounding = 1e-14 * float(np.abs(self.points).max()) * math.sqrt(x.size)
-        shifted = self.points - x
-        unit = max(float(np.abs(shifted).max()), 1e-300)
-        rows = np.vstack([shifted.T / unit, np.ones(len(shifted))])
-        weights, _ = nnls(rows, np.append(np.zeros(x.size), 1.0), maxiter=30 * len(shifted) + 300)
-        distance = np.linalg.norm(weights @ shifted) / weights.sum()
-        return bool(distance <= tol * radius + rounding)
+        width = np.ptp(self.points, axis=0)
+        rounding = 1e-14 * np.abs(self.points).max(axis=0)
+        weights = mean_weights(self.points, x)
+        return bool((np.abs(weights @ (self.points - x)) <= tol * width + rounding).all())
+
+
+def mean_weights(points: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the weights of the mean of the points that is nearest to x, each coordinate in units of its width."""
+    from scipy.optimize import nnls  # slow to import, and rarely needed
+
+    width = np.ptp(points, axis=0)
+    units = np.where(width > 0.0, width, np.maximum(np.abs(points).max(axis=0), 1e-300))
+    shifted = (points - x) / units
+    rows = np.vstack([shifted.T, np.full(len(points), max(float(np.abs(shifted).max()), 1.0))])
+    weights, _ = nnls(rows, np.append(np.zeros(x.size), rows[-1, 0]), maxiter=30 * len(points) + 300)
+    return weights / weights.sum()
 
 
 @lmo.register(Hull)
@@ -185,7 +207,7 @@ class Birkhoff(Domain, _Birkhoff):
 
 @lmo.register(Birkhoff)
 def _(domain, c, out):
-    row_of = assign(c, domain.n)
+    row_of, _ = assign(c, domain.n)
     fill(out, 0.0)
     for column in range(domain.n):
         out[row_of[column] * domain.n + column] = 1.0
@@ -193,7 +215,9 @@ def _(domain, c, out):
 
 @kernel(inline=False)
 def assign(cost, n):
-    """Return the row of each column in an assignment of least cost; ``cost`` is an n × n matrix, row by row.
+    """Return the row of each column in an assignment of least cost, and prices of the columns that prove it.
+
+    ``cost`` is an n × n matrix, row by row.
 
     The Hungarian method (Kuhn, 1955) as shortest augmenting paths (Jonker and Volgenant, 1987), in O(n³): rows join one by
     one. Prices of rows and columns keep all reduced costs cost_ij − price_i − price_j ≥ 0, and zero where i and j are
@@ -234,7 +258,7 @@ def assign(cost, n):
             row_of[last] = row_of[before[last]]
             last = before[last]
         row_of[last] = joining
-    return row_of
+    return row_of, column_price
 
 
 @diameter.register(Birkhoff)
@@ -537,3 +561,89 @@ def _highs() -> Any:
     except ImportError:
         raise ImportError("a Polytope needs the HiGHS solver: pip install 'tiebreak[polytope]'") from None
     return highspy
+
+
+# Proofs
+
+
+@least_value.register(Hull)
+@quiet
+def _least_value_over_hull(domain: Hull, c: np.ndarray, atom: np.ndarray) -> float:
+    margins = raised((c.size + 8) * UNIT * (np.abs(domain.points) @ np.abs(c)), c.size + 4) + 2 * c.size * SUBNORMAL
+    least = float(np.min(domain.points @ c - margins))
+    return -math.inf if math.isnan(least) else math.nextafter(least, -math.inf)
+
+
+@spread.register(Hull)
+@quiet
+def _spread_of_hull(domain: Hull, e: np.ndarray) -> float:
+    return float(raised((np.abs(domain.points) @ e).max(), e.size + 1))
+
+
+@settle.register(Hull)
+@quiet
+def _settle_in_hull(domain: Hull, x: np.ndarray, off: np.ndarray) -> bool:
+    weights = mean_weights(domain.points, x)
+    mean = weights @ domain.points
+    sizes = weights @ np.abs(domain.points)
+    rounding = 4.0 * (len(domain.points) + 8) * UNIT * sizes + SUBNORMAL
+    if not np.isfinite(mean).all():
+        return unsettled(off)
+    if (np.abs(mean - x) > 1e-13 * np.abs(domain.points).max(axis=0) + rounding).any():
+        x[:] = mean
+    off[:] = raised(np.abs(mean - x) + rounding, 4)
+    return True
+
+
+@least_value.register(Birkhoff)
+@quiet
+def _least_value_over_birkhoff(domain: Birkhoff, c: np.ndarray, atom: np.ndarray) -> float:
+    # Any prices of columns, with those of rows that leave no reduced cost below zero, bound the cost of all assignments.
+    _, column_price = assign(c, domain.n)
+    reduced = np.nextafter(c.reshape(domain.n, domain.n) - column_price, -math.inf)
+    return sum_floor(np.concatenate([reduced.min(axis=1), column_price]))
+
+
+spread.register(Birkhoff)(spread_by_signs)
+
+
+@settle.register(Birkhoff)
+@quiet
+def _settle_in_birkhoff(domain: Birkhoff, x: np.ndarray, off: np.ndarray) -> bool:
+    n = domain.n
+    X = np.maximum(x, 0.0, out=x).reshape(n, n)
+    rounding = 4.0 * (n + 8) * UNIT
+    if max(np.abs(X.sum(axis=0) - 1.0).max(), np.abs(X.sum(axis=1) - 1.0).max()) > rounding:
+        complete(X)
+    rows, columns = X.sum(axis=1), X.sum(axis=0)
+    # In thought: rows, then columns, shrink to sums of at most one, and what is missing in row i and column j then is spread
+    # over all entries, min(missing_i, missing_j) at most for each.
+    shrink = max(float(rows.max()) - 1.0, 0.0) + max(float(columns.max()) - 1.0, 0.0) + 2.0 * rounding
+    missing = [np.abs(sums - 1.0) + 2.0 * (shrink + rounding) for sums in (rows, columns)]
+    off[:] = raised(shrink * X + np.minimum.outer(*missing), 8).ravel()
+    return bool(shrink < 0.1) or unsettled(off)
+
+
+def complete(X: np.ndarray) -> None:
+    """Round a matrix to a doubly stochastic one (Altschuler, Weed and Rigollet 2017)."""
+    X /= np.maximum(X.sum(axis=1), 1.0)[:, None]
+    X /= np.maximum(X.sum(axis=0), 1.0)
+    rows, columns = np.maximum(1.0 - X.sum(axis=1), 0.0), np.maximum(1.0 - X.sum(axis=0), 0.0)
+    if rows.sum() > 0.0:
+        X += rows[:, None] * (columns / rows.sum())
+
+
+@least_value.register(Polytope)
+def _least_value_over_polytope(domain: Polytope, c: np.ndarray, atom: np.ndarray) -> float:
+    return -math.inf
+
+
+@spread.register(Polytope)
+@quiet
+def _spread_of_polytope(domain: Polytope, e: np.ndarray) -> float:
+    return float(raised((e * np.abs(domain._box).max(axis=0) * (1.0 + 1e-6)).sum(), e.size + 2))
+
+
+@settle.register(Polytope)
+def _settle_in_polytope(domain: Polytope, x: np.ndarray, off: np.ndarray) -> bool:
+    return unsettled(off)

@@ -11,10 +11,23 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.domains.ball_columns import ball_columns_cut, column
 from tiebreak.domains.balls import L2Ball
-from tiebreak.domains.base import INVALID, Domain, contains, cut_lmo, diameter, lmo, project
+from tiebreak.domains.base import (
+    INVALID,
+    Domain,
+    contains,
+    cut_lmo,
+    diameter,
+    least_value,
+    lmo,
+    project,
+    settle,
+    spread,
+    unsettled,
+)
 from tiebreak.domains.cut import dual_search, next_atom, opening
 from tiebreak.domains.l1 import L1Ball
 from tiebreak.domains.l1_columns import l1_columns_cut
+from tiebreak.domains.rounding import quiet, raised, sum_floor
 from tiebreak.engine import kernel
 
 
@@ -308,3 +321,61 @@ def _(domain):
 @contains.register(Product)
 def _(domain, x, tol):
     return contains(domain.tree, x, tol)
+
+
+# Proofs: sums over the parts, and all parts settled.
+
+
+@least_value.register(Columns)
+@quiet
+def _least_value_over_columns(domain: Columns, c: np.ndarray, atom: np.ndarray) -> float:
+    columns = zip(c.reshape(domain.columns, domain.rows), atom.reshape(domain.columns, domain.rows), strict=True)
+    return sum_floor(np.array([least_value(domain.set, own, own_atom) for own, own_atom in columns]))
+
+
+@spread.register(Columns)
+@quiet
+def _spread_of_columns(domain: Columns, e: np.ndarray) -> float:
+    total = sum(spread(domain.set, own) for own in e.reshape(domain.columns, domain.rows))
+    return float(raised(total, domain.columns))
+
+
+@settle.register(Columns)
+def _settle_in_columns(domain: Columns, x: np.ndarray, off: np.ndarray) -> bool:
+    columns = zip(x.reshape(domain.columns, domain.rows), off.reshape(domain.columns, domain.rows), strict=True)
+    return all(settle(domain.set, own, own_off) for own, own_off in columns) or unsettled(off)
+
+
+@least_value.register(Pair)
+@quiet
+def _least_value_over_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> float:
+    k = domain.split
+    first, second = least_value(domain.first, c[:k], atom[:k]), least_value(domain.second, c[k:], atom[k:])
+    return sum_floor(np.array([first, second]))
+
+
+@spread.register(Pair)
+@quiet
+def _spread_of_pair(domain: Pair, e: np.ndarray) -> float:
+    return float(raised(spread(domain.first, e[: domain.split]) + spread(domain.second, e[domain.split :]), 1))
+
+
+@settle.register(Pair)
+def _settle_in_pair(domain: Pair, x: np.ndarray, off: np.ndarray) -> bool:
+    k = domain.split
+    return (settle(domain.first, x[:k], off[:k]) and settle(domain.second, x[k:], off[k:])) or unsettled(off)
+
+
+@least_value.register(Product)
+def _least_value_over_product(domain: Product, c: np.ndarray, atom: np.ndarray) -> float:
+    return least_value(domain.tree, c, atom)
+
+
+@spread.register(Product)
+def _spread_of_product(domain: Product, e: np.ndarray) -> float:
+    return spread(domain.tree, e)
+
+
+@settle.register(Product)
+def _settle_in_product(domain: Product, x: np.ndarray, off: np.ndarray) -> bool:
+    return settle(domain.tree, x, off)

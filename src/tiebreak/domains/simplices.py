@@ -6,11 +6,40 @@ import math
 import sys
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tiebreak import checks
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, contains, cut_lmo, cut_step, diameter, lmo, project
+from tiebreak.domains.base import (
+    ACTIVE,
+    EMPTY,
+    FREE,
+    INVALID,
+    Domain,
+    contains,
+    cut_lmo,
+    cut_step,
+    diameter,
+    least_value,
+    lmo,
+    project,
+    settle,
+    spread,
+    spread_by_signs,
+    unsettled,
+)
 from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, next_atom
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.domains.ranking import Ranking, ranked_cut
+from tiebreak.domains.rounding import (
+    SUBNORMAL,
+    UNIT,
+    gauge_rounding,
+    least_or_nothing,
+    quiet,
+    raised,
+    settle_by_gauge,
+    sum_floor,
+)
 from tiebreak.engine import kernel
 from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
 
@@ -418,3 +447,86 @@ def within(x, cap, margin):
     for i in range(x.size):
         inside = inside and -margin <= x[i] <= cap + margin
     return inside
+
+
+# Proofs
+
+
+@least_value.register(Simplex)
+@quiet
+def _least_value_over_simplex(domain: Simplex, c: np.ndarray, atom: np.ndarray) -> float:
+    return least_or_nothing(math.nextafter(domain.scale * float(c.min()), -math.inf))
+
+
+@least_value.register(UnitSimplex)
+@quiet
+def _least_value_over_unit_simplex(domain: UnitSimplex, c: np.ndarray, atom: np.ndarray) -> float:
+    least = float(c.min())
+    return 0.0 if least >= 0.0 else least_or_nothing(math.nextafter(domain.scale * least, -math.inf))
+
+
+@least_value.register(CappedSimplex)
+@quiet
+def _least_value_over_capped_simplex(domain: CappedSimplex, c: np.ndarray, atom: np.ndarray) -> float:
+    # For any level τ, ⟨c, s⟩ = τ · total + Σ (c_j − τ) s_j ≥ τ · total + Σ cap · min(c_j − τ, 0); the best τ is the first
+    # c_j that does not get the full cap.
+    full = min(int(domain.total / domain.cap), c.size - 1)
+    level = float(np.partition(c, full)[full])
+    below = np.maximum(level - c, 0.0)
+    gains = raised(domain.cap * raised(float(below.sum()), c.size + 1), 1)
+    return sum_floor(np.array([math.nextafter(level * domain.total, -math.inf), -gains]))
+
+
+spread.register(Simplex)(spread_by_signs)
+spread.register(UnitSimplex)(spread_by_signs)
+spread.register(CappedSimplex)(spread_by_signs)
+
+
+@settle.register(Simplex)
+@quiet
+def _settle_in_simplex(domain: Simplex, x: np.ndarray, off: np.ndarray) -> bool:
+    np.maximum(x, 0.0, out=x)
+    return settle_total(x, domain.scale, math.inf, off)
+
+
+@settle.register(UnitSimplex)
+@quiet
+def _settle_in_unit_simplex(domain: UnitSimplex, x: np.ndarray, off: np.ndarray) -> bool:
+    np.maximum(x, 0.0, out=x)
+    return settle_by_gauge(x, 0.0, float(x.sum()) / domain.scale, gauge_rounding(x.size, domain.scale), off)
+
+
+@settle.register(CappedSimplex)
+@quiet
+def _settle_in_capped_simplex(domain: CappedSimplex, x: np.ndarray, off: np.ndarray) -> bool:
+    np.clip(x, 0.0, domain.cap, out=x)
+    return settle_total(x, domain.total, domain.cap, off)
+
+
+def settle_total(x: np.ndarray, total: float, cap: float, off: np.ndarray) -> bool:
+    """Settle x, which is between 0 and the cap, where its sum is the total.
+
+    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one share
+    of what is missing to it.
+    """
+    rounding = gauge_rounding(x.size, total)
+    found = float(x.sum())
+    if rounding > 0.01 or not 0.5 * total < found < 2.0 * total:
+        return unsettled(off)
+    if abs(found - total) > rounding * total:
+        if found > total or cap == math.inf:
+            x *= total / found
+        else:
+            x += min((total - found) / float((cap - x).sum()), 1.0) * (cap - x)
+        np.minimum(x, cap, out=x)
+        found = float(x.sum())
+    doubt = raised(abs(found - total) + rounding * total, 4)  # how far the exact sum may be from the total
+    if doubt > 0.5 * total:
+        return unsettled(off)
+    off[:] = raised(doubt / (total - doubt) * x, 8)
+    if cap < math.inf:
+        room = raised(cap - x, 1)
+        missing = float(room.sum()) * (1.0 - rounding) - (x.size + 2) * UNIT * cap
+        share = min(raised(doubt / missing, 4), 1.0) if missing > 0.0 else 1.0
+        off[:] = np.maximum(off, raised(share * room, 4)) + SUBNORMAL
+    return True

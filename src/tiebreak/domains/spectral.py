@@ -12,9 +12,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.domains.base import Domain, contains, diameter, lmo, project
+from tiebreak.domains.base import (
+    Domain,
+    contains,
+    diameter,
+    least_value,
+    lmo,
+    project,
+    settle,
+    spread,
+    spread_by_signs,
+    unsettled,
+)
 from tiebreak.domains.cut import next_atom
 from tiebreak.domains.products import matrix_shape
+from tiebreak.domains.rounding import (
+    SUBNORMAL,
+    UNIT,
+    eigenvalue_floor,
+    gauge_rounding,
+    least_or_nothing,
+    quiet,
+    raised,
+    settle_by_gauge,
+    singular_value_ceiling,
+)
 from tiebreak.engine import generic, kernel
 from tiebreak.vectors import abs_argmax, copy, dot, fill, scale
 
@@ -360,3 +382,91 @@ def _(domain, x, tol):
                 return False
     values, _ = np.linalg.eigh(symmetric_part(x, n))
     return abs(total - domain.trace) <= room and values[0] >= -room
+
+
+# Proofs, by factorisations that exist whatever an iteration has found
+
+
+@least_value.register(NuclearBall)
+@quiet
+def _least_value_over_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.ndarray) -> float:
+    return least_or_nothing(-raised(domain.radius * singular_value_ceiling(c.reshape(domain.rows, domain.columns)), 1))
+
+
+@least_value.register(Spectrahedron)
+@quiet
+def _least_value_over_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
+    matrix = c.reshape(domain.n, domain.n)
+    half = 0.5 * matrix + 0.5 * matrix.T  # halves are exact, and their sum is rounded, entry by entry
+    rounding = raised(UNIT * float(np.linalg.norm(half)), domain.n**2) + 2 * domain.n * SUBNORMAL
+    least = eigenvalue_floor(half) - rounding
+    return least_or_nothing(math.nextafter(math.nextafter(least, -math.inf) * domain.trace, -math.inf))
+
+
+spread.register(NuclearBall)(spread_by_signs)
+spread.register(Spectrahedron)(spread_by_signs)
+
+
+@settle.register(NuclearBall)
+@quiet
+def _settle_in_nuclear_ball(domain: NuclearBall, x: np.ndarray, off: np.ndarray) -> bool:
+    size = float(np.abs(x).max())
+    if size == 0.0:
+        off.fill(0.0)
+        return True
+    gauge = nuclear_ceiling(x.reshape(domain.rows, domain.columns) / size) * size / domain.radius
+    least = min(domain.rows, domain.columns)
+    return settle_by_gauge(x, 0.0, gauge, 8.0 * least * gauge_rounding(x.size, domain.radius), off)
+
+
+def nuclear_ceiling(matrix: np.ndarray) -> float:
+    """Return a number that is at least the sum of the singular values of a matrix with entries up to 1.
+
+    Whatever U, s and V are, M = U s V + E has at most the sum of s times ‖U‖ ‖V‖, and √k ‖E‖ for what is left.
+    """
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    k, unit = values.size, 4.0 * (max(matrix.shape) + 8) * UNIT
+    across = np.abs(left) @ (values[:, None] * np.abs(right))
+    rest = float(np.linalg.norm(np.abs(matrix - left @ (values[:, None] * right)) + unit * (np.abs(matrix) + across)))
+    norms = 1.0
+    for basis in (left.T, right):
+        defect = float(np.linalg.norm(np.abs(basis @ basis.T - np.eye(k)) + unit * (np.abs(basis) @ np.abs(basis).T)))
+        norms *= math.sqrt(1.0 + raised(defect, k * k))
+    return raised(float(values.sum()) * norms + math.sqrt(k) * rest, matrix.size + k + 8)
+
+
+@settle.register(Spectrahedron)
+@quiet
+def _settle_in_spectrahedron(domain: Spectrahedron, x: np.ndarray, off: np.ndarray) -> bool:
+    n, trace = domain.n, domain.trace
+    if trace < 1e-290:
+        return unsettled(off)
+    X = x.reshape(n, n)
+    room = 32.0 * (n + 8) ** 2 * UNIT * trace  # what rounding and its proof come to
+    shift, doubt = defects(X, trace)
+    if shift > room or doubt > room or np.abs(X - X.T).max() > room:
+        X[:] = 0.5 * X + 0.5 * X.T
+        X[np.diag_indices(n)] += max(-float(np.linalg.eigvalsh(X)[0]), 0.0)
+        X *= trace / float(np.trace(X))
+        shift, doubt = defects(X, trace)
+    # z = (S + shift · I) · trace / (trace S + n · shift) for S = (X + Xᵀ)/2.
+    change = raised(doubt + n * shift, 2) / trace
+    if not change < 0.5:
+        return unsettled(off)
+    distance = raised(np.abs(X - X.T), 1) + 4.0 * UNIT * np.abs(X)
+    moved = np.abs(X) + distance
+    moved[np.diag_indices(n)] += shift
+    distance += raised(moved * (change / (1.0 - change)), 4)
+    distance[np.diag_indices(n)] += shift
+    off[:] = raised(distance, 8).ravel()
+    return True
+
+
+def defects(matrix: np.ndarray, trace: float) -> tuple[float, float]:
+    """Return by how much the least eigenvalue may be below zero, and by how much the trace may be wrong."""
+    n = matrix.shape[0]
+    half = 0.5 * matrix + 0.5 * matrix.T
+    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * float(np.linalg.norm(half)), n * n) + 2 * n * SUBNORMAL
+    diagonal = np.diagonal(matrix)
+    doubt = abs(float(diagonal.sum()) - trace) + (n + 8) * 2.0 * UNIT * (float(np.abs(diagonal).sum()) + trace)
+    return raised(below, 4), raised(doubt, 4)
