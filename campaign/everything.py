@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from campaign import proofs
+from campaign import oracles, proofs
 from campaign.trials import KINDS
 
-__all__ = ["KINDS", "proofs"]
+__all__ = ["KINDS", "oracles", "proofs"]

@@ -57,5 +57,7 @@ def log_loss(margin: Fraction) -> Fraction:
         number = decimal.Decimal(margin.numerator) / decimal.Decimal(margin.denominator)
         decay = (-abs(number)).exp()
         # log(1 + decay): where decay is tiny the sum would lose it
-        value = (1 + decay).ln() if decay > decimal.Decimal(10) ** (-DIGITS // 3) else decay - decay * decay / 2 + decay**3 / 3
+        value = (
+            (1 + decay).ln() if decay > decimal.Decimal(10) ** (-DIGITS // 3) else decay - decay * decay / 2 + decay**3 / 3
+        )
         return Fraction(value + max(-number, decimal.Decimal(0)))

@@ -202,7 +202,14 @@ def squared_norm(x: np.ndarray, wanted: np.ndarray, units: np.ndarray) -> Term:
     ensure(center / units - x == wanted)
     identity = np.eye(d)
     return Term(
-        Recipe("SquaredNorm", center), "Square", Exact.of(identity), Exact.of(center), [1] * d, Fraction(1), Fraction(0), identity
+        Recipe("SquaredNorm", center),
+        "Square",
+        Exact.of(identity),
+        Exact.of(center),
+        [1] * d,
+        Fraction(1),
+        Fraction(0),
+        identity,
     )
 
 
@@ -253,7 +260,14 @@ def logistic(rng: Generator, x: np.ndarray, wanted: np.ndarray, units: np.ndarra
     A, y = A[order], y[order]
     signed = Exact.of(y[:, None] * A)
     return Term(
-        Recipe("Logistic", A, y), "Logistic", signed, Exact.of(np.zeros(len(y))), [1] * len(y), Fraction(len(y)), Fraction(0), A
+        Recipe("Logistic", A, y),
+        "Logistic",
+        signed,
+        Exact.of(np.zeros(len(y))),
+        [1] * len(y),
+        Fraction(len(y)),
+        Fraction(0),
+        A,
     )
 
 

@@ -18,6 +18,7 @@ from campaign.sets import SETS
 from campaign.trials import Round, kind
 
 PROBLEMS = 20  # per round
+BUNDLES = 0.1  # of the problems that are asked for several half-spaces at a point, which takes a thousand times as long
 FURTHEST = 2.0**-10  # of a point outside, relative to its size: where the search for the edge of what is accepted begins
 
 
@@ -46,22 +47,15 @@ def proofs_at_points(trial: Round, name: str) -> None:
 def points(rng: Generator, planted: Planted, problem: Any) -> Iterator[tuple[np.ndarray, int]]:
     """Yield points of the domain and how many half-spaces to ask for: the default start, atoms, the optimum, others."""
     domain, d, best = problem.domain, problem.dimension, planted.x
-    several = int(rng.integers(2, 6))
-    yield problem.center, 1
-    yield best, 1
-    atom = domain.lmo(rng.standard_normal(d) / planted.units)
-    yield atom, 1
-    yield atom, several
-    toward = 0.5 * (atom + domain.lmo(rng.standard_normal(d) / planted.units))
-    yield toward, 1
-    for bundle in (1, 1, several):
-        near = best + 10.0 ** rng.uniform(-15.0, 0.0) * (toward - best)
-        if domain.contains(near):
-            yield near, bundle
-    for bundle in (1, 1, several):
-        outside = at_the_edge(rng, planted, domain)
-        if outside is not None:
-            yield outside, bundle
+    atoms = [domain.lmo(rng.standard_normal(d) / planted.units) for _ in range(2)]
+    toward = 0.5 * (atoms[0] + atoms[1])
+    near = [best + 10.0 ** rng.uniform(-15.0, 0.0) * (toward - best) for _ in range(3)]
+    edge = [at_the_edge(rng, planted, domain) for _ in range(3)]
+    found = [problem.center, best, *atoms, toward, *near, *(x for x in edge if x is not None)]
+    several = rng.integers(len(found)) if rng.random() < BUNDLES else -1
+    for k, x in enumerate(found):
+        if domain.contains(x):
+            yield x, int(rng.integers(2, 6)) if k == several else 1
 
 
 def at_the_edge(rng: Generator, planted: Planted, domain: Any) -> np.ndarray | None:

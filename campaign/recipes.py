@@ -34,7 +34,9 @@ class Python(Recipe):
 
     def make(self) -> Any:
         inner = self.inner.make()
-        return tiebreak.FiniteSum(inner.n_samples, inner.dimension, lambda x, i: inner.value_and_gradient(x, i), **self.named)
+        return tiebreak.FiniteSum(
+            inner.n_samples, inner.dimension, lambda x, i: inner.value_and_gradient(x, i), **self.named
+        )
 
     def __str__(self) -> str:
         known = "".join(f", {key}={value!r}" for key, value in self.named.items())

@@ -96,6 +96,7 @@ def l1_normal(x: np.ndarray, weights: Any = 1.0) -> Callable[[Generator], np.nda
 
 
 def l1_ball(rng: Generator, d: int) -> Place:
+    """Most coordinates of a face of the ball, or a point inside it."""
     x = sparse(rng, d)
     radius = float(np.abs(x).sum())
     if inside(rng):
@@ -104,6 +105,7 @@ def l1_ball(rng: Generator, d: int) -> Place:
 
 
 def weighted_l1_ball(rng: Generator, d: int) -> Place:
+    """The same with a weight for each coordinate."""
     x, weights = sparse(rng, d), 2.0 ** rng.integers(-2, 3, d) * rng.integers(1, 8, d)
     radius = float(weights @ np.abs(x))
     return Place(lambda units: Recipe("WeightedL1Ball", weights / units, radius), x, l1_normal(x, weights))
@@ -119,6 +121,7 @@ def whole_length(rng: Generator, d: int) -> tuple[np.ndarray, int]:
 
 
 def l2_ball(rng: Generator, d: int) -> Place:
+    """A point of the sphere, with or without a centre; inside now and then."""
     v, length = whole_length(rng, d)
     center = shift(rng, d) if rng.random() < 0.5 else None
     radius = length / 8 + (1.0 if inside(rng) else 0.0)
@@ -133,6 +136,7 @@ def l2_ball(rng: Generator, d: int) -> Place:
 
 
 def group_ball(rng: Generator, d: int) -> Place:
+    """Some groups are zero."""
     labels = rng.integers(0, rng.integers(1, d + 1), d)
     x, units_of, lengths = np.zeros(d), np.zeros(d), {}
     for label in np.unique(labels):
@@ -168,6 +172,7 @@ def corner(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> Callable[[Genera
 
 
 def box(rng: Generator, d: int) -> Place:
+    """A corner, an edge or a face."""
     low = shift(rng, d)
     high = low + positive(rng, d, 2.0 ** rng.integers(-4, 3)) * (rng.random(d) < 0.85)  # some sides have no width
     x = np.where(rng.random(d) < 0.35, low, np.where(rng.random(d) < 0.5, high, (low + high) / 2))
@@ -175,6 +180,7 @@ def box(rng: Generator, d: int) -> Place:
 
 
 def linf_ball(rng: Generator, d: int) -> Place:
+    """A corner, an edge or a face."""
     radius = positive(rng, size=2.0)
     x = np.where(rng.random(d) < 0.6, signs(rng, d), np.round(grid(rng, d, 4.0)) / 8) * radius
     normal = corner(x, np.full(d, -radius), np.full(d, radius))
@@ -182,6 +188,7 @@ def linf_ball(rng: Generator, d: int) -> Place:
 
 
 def k_sparse(rng: Generator, d: int) -> Place:
+    """The mean of two atoms."""
     k, radius, sign = int(rng.integers(1, d + 1)), positive(rng, size=2.0), signs(rng, d)
     share = sum(np.isin(np.arange(d), rng.permutation(d)[:k]) for _ in range(2)) / 2  # the mean of two atoms
     x = radius * share * sign
@@ -205,12 +212,14 @@ def price(x: np.ndarray, level: Callable[[Generator], float], cap: float = math.
 
 
 def simplex(rng: Generator, d: int) -> Place:
+    """A face."""
     x = np.abs(sparse(rng, d))
     scale = float(x.sum())
     return Place(lambda units: Recipe("Simplex", one(units) * scale), x, price(x, lambda rng: grid(rng, size=2.0)))
 
 
 def unit_simplex(rng: Generator, d: int) -> Place:
+    """A face, or a point whose sum is less than allowed."""
     x = np.abs(sparse(rng, d))
     full = not inside(rng)
     scale = float(x.sum()) + (0.0 if full else 1.0)
@@ -219,6 +228,7 @@ def unit_simplex(rng: Generator, d: int) -> Place:
 
 
 def capped_simplex(rng: Generator, d: int) -> Place:
+    """Some coordinates at zero, some at the cap."""
     d, cap = max(d, 2), positive(rng, size=2.0)
     share = rng.choice([0.0, 0.25, 0.5, 1.0], d)
     share[:2] = rng.permutation([0.5, rng.choice(SIDES)])
@@ -251,6 +261,7 @@ def hull(rng: Generator, d: int) -> Place:
 
 
 def birkhoff(rng: Generator, d: int) -> Place:
+    """The mean of two permutations."""
     n = 2 + d // 6
     share = rng.choice(SIDES)
     x = (share * np.eye(n)[rng.permutation(n)] + (1.0 - share) * np.eye(n)[rng.permutation(n)]).ravel()
@@ -263,6 +274,7 @@ def birkhoff(rng: Generator, d: int) -> Place:
 
 
 def polytope(rng: Generator, d: int) -> Place:
+    """Some rows and bounds are tight, and there may be an equation."""
     d = min(d, 6)
     x = shift(rng, d) + np.round(grid(rng, d, 2.0) * 16) / 16
     rows = rng.integers(-4, 5, (3, d)) / 4
@@ -291,6 +303,7 @@ def householder(rng: Generator, n: int) -> np.ndarray:
 
 
 def nuclear_ball(rng: Generator, d: int) -> Place:
+    """A matrix of any rank."""
     rows = int(rng.integers(1, min(d, 4) + 1))
     columns = d // rows
     U, V, k = householder(rng, rows), householder(rng, columns), min(rows, columns)
@@ -309,6 +322,7 @@ def nuclear_ball(rng: Generator, d: int) -> Place:
 
 
 def spectrahedron(rng: Generator, d: int) -> Place:
+    """A matrix of any rank; often with equal eigenvalues."""
     n = max(1, round(d**0.5))
     U = householder(rng, n) if rng.random() < 0.7 else np.eye(n)
     square = float((U[0] @ U[0]).round())

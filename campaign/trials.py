@@ -120,9 +120,7 @@ def round_of(each: Kind, tally: Tally, seed: int, number: int, seconds: float = 
     tally.seconds += time.perf_counter() - began
 
 
-def run(
-    kinds: Iterable[Kind], seed: int, seconds: float, only: int | None, say: Callable[[str], None]
-) -> dict[str, Tally]:
+def run(kinds: Iterable[Kind], seed: int, seconds: float, only: int | None, say: Callable[[str], None]) -> dict[str, Tally]:
     """Run at least one round of each kind, and more until their shares of the time are spent; or one round alone."""
     kinds = list(kinds)
     total = sum(each.weight for each in kinds)
