@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from campaign import oracles, proofs
+from campaign import faults, oracles, proofs, runs, streams, users
 from campaign.trials import KINDS
 
-__all__ = ["KINDS", "oracles", "proofs"]
+__all__ = ["KINDS", "faults", "oracles", "proofs", "runs", "streams", "users"]

@@ -91,7 +91,9 @@ def minima(trial: Round, name: str) -> None:
             trial.wrong(f"least_value {proven!r} > {float(least)!r}, the minimum", script + check)
         elif proven == -math.inf:
             trial.tried(0, silent=1)
-        elif least - Fraction(proven) > Fraction(1e-6) * size + Fraction(1e-290):
+        elif least - Fraction(proven) > Fraction(1e-6) * size + Fraction(1e-290) * (
+            1 + Fraction(spread(found.domain, np.ones(c.size)))
+        ):
             trial.wrong(f"least_value {proven!r} is far below {float(least)!r}, the minimum", script + check)
         e = np.abs(c)
         bound, reach = spread(found.domain, e), dot(e, np.abs(found.x))
@@ -113,7 +115,8 @@ def settling(trial: Round, name: str) -> None:
         moved, off = x.copy(), np.empty_like(x)
         settled = settle(found.domain, moved, off)
         trial.tried(silent=int(not settled))
-        script = f"{BEGIN}Z = {found.recipe}\nx = {text(x)}\noff = np.empty_like(x)\nprint(tiebreak.domains.settle(Z, x, off), x, off)"
+        script = f"{BEGIN}Z = {found.recipe}\nx = {text(x)}\noff = np.empty_like(x)\n"
+        script += "print(tiebreak.domains.settle(Z, x, off), x, off)"
         if not settled:
             if np.isfinite(off).any():
                 trial.wrong("settle says that nothing is known, and `off` is finite", script)
@@ -159,8 +162,9 @@ def planted_cuts(trial: Round, name: str) -> None:
         empty = touching and bool(a.any()) and rng.random() < 0.5
         size_a, size_c = size_of(found, a), size_of(found, c)
         if empty:
-            b = float(b) - max(float(size_a) * 1e-8, 5e-324)
-        script = f"{BEGIN}Z = {found.recipe}\nc, a, b = {text(c)}, {text(a)}, {b!r}\nprint(cut := Z.cut_lmo(c, a, b), c @ cut.point)\n"
+            b -= float(max(size_a * Fraction(1e-8), 2 * underflow(found)))
+        script = f"{BEGIN}Z = {found.recipe}\nc, a, b = {text(c)}, {text(a)}, {b!r}\n"
+        script += "print(cut := Z.cut_lmo(c, a, b), c @ cut.point)\n"
         try:
             cut = found.domain.cut_lmo(c, a, b)
         except Exception as error:
@@ -168,11 +172,8 @@ def planted_cuts(trial: Round, name: str) -> None:
             continue
         said = wrong_cut(found, c, a, b, cut, None if empty else dot(c, found.x), size_c, size_a)
         if said:
-            trial.wrong(
-                said,
-                script
-                + f"# known: {'no point satisfies it' if empty else f'the least is {float(dot(c, found.x))!r} at {text(found.x)}'}",
-            )
+            known = "no point satisfies it" if empty else f"the least is {float(dot(c, found.x))!r} at {text(found.x)}"
+            trial.wrong(said, f"{script}# known: {known}")
 
 
 def wrong_cut(
@@ -193,7 +194,7 @@ def wrong_cut(
         return f"the multiplier is {multiplier}"
     allowed = Fraction(OPTIMAL) * size_c + underflow(found)
     if math.isfinite(multiplier):
-        allowed += Fraction(OPTIMAL) * Fraction(multiplier) * size_a
+        allowed += Fraction(multiplier) * (Fraction(OPTIMAL) * size_a + underflow(found))
     if value - least > allowed and math.isfinite(multiplier):
         return f"the point is not optimal: its value exceeds the least by {float((value - least) / allowed) * OPTIMAL:.1e}"
     return ""
@@ -293,4 +294,4 @@ def size_of(found: Spot, c: np.ndarray) -> Fraction:
 
 def underflow(found: Spot) -> Fraction:
     """Return how much ⟨c, s⟩ changes if each entry of c does by the smallest number there is."""
-    return 4 * Fraction(5e-324) * (found.x.size + 8 + size_of(found, np.ones(found.x.size)))
+    return 4 * Fraction(5e-324) * (found.x.size + 8 + Fraction(spread(found.domain, np.ones(found.x.size))))

@@ -4,12 +4,13 @@ At a point x* of Z with normal vectors ν, ν′ let g have −∇g(x*) = ν, an
 over Z if and only if A x = A x*. Then g* = g(x*). Let f be convex with −∇f(x*) = ν′ + Aᵀμ: for every minimiser x of g,
 f(x) ≥ f(x*) + ⟨∇f(x*), x − x*⟩ ≥ f(x*), because ⟨Aᵀμ, x − x*⟩ = 0 and ⟨ν′, x − x*⟩ ≤ 0. So f* = f(x*).
 
-A loss of a linear model has this gradient if one of its rows is the vector wanted, with a residual of the right sign, and all
-others fit. Sums of such functions are such functions.
+A loss of a linear model has this gradient if one of its rows is the vector wanted, with a residual of the right sign, and
+all others fit. Sums of such functions are such functions.
 """
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -126,11 +127,11 @@ class Planted(NamedTuple):
 
 def plant(rng: Generator, name: str, largest: int = 9) -> Planted:
     """Return a random problem on a set."""
-    while True:
-        try:
-            return _plant(rng, name, int(rng.integers(1, largest + 1)))
-        except NotExact:
-            continue
+    found = None
+    while found is None:
+        with contextlib.suppress(NotExact):
+            found = _plant(rng, name, int(rng.integers(1, largest + 1)))
+    return found
 
 
 def _plant(rng: Generator, name: str, size: int) -> Planted:

@@ -46,6 +46,12 @@ class Round:
     def __init__(self, rng: np.random.Generator, tally: Tally, number: int, seconds: float = math.inf):
         self.rng, self.number, self.seconds = rng, number, seconds  # about how long all rounds may take
         self._tally = tally
+        self._ends = time.perf_counter() + seconds - tally.seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether the time of this kind is spent: a round of many slow trials may end early."""
+        return time.perf_counter() > self._ends
 
     def tried(self, count: int = 1, silent: int = 0) -> None:
         """Count trials, and those of them in which the library claimed nothing."""

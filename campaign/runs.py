@@ -1,0 +1,62 @@
+"""What runs prove of their results, method by method, on problems whose solution is known without rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tiebreak
+from campaign.planted import plant
+from campaign.proofs import judge
+from campaign.recipes import text
+from campaign.sets import SETS
+from campaign.trials import Round, kind
+from tiebreak.engine import interpreted
+
+SETS_PER_ROUND = 2
+BUDGET = 400  # queries: more would only bring the point nearer to where `proofs` looks anyway
+COMPILED = ("L1Ball", "Box", "Simplex")  # sets for which the loop of the default method is compiled
+
+
+@kind("runs", each=tiebreak.METHODS, weight=4.0)
+def planted_runs(trial: Round, method: str) -> None:
+    """Run a method on random sets, interpreted, and compare what the result proves with the truth."""
+    for _ in range(SETS_PER_ROUND):
+        name = str(trial.rng.choice(list(SETS)))
+        with interpreted():
+            one_run(trial, name, method, BUDGET)
+
+
+@kind("compiled runs", each=COMPILED, weight=1.0)
+def compiled_runs(trial: Round, name: str) -> None:
+    """Run the default method, compiled, from its own start or from the optimum."""
+    one_run(trial, name, "auto", 20 * BUDGET)
+
+
+def one_run(trial: Round, name: str, method: str, budget: int) -> None:
+    """Run a method on a planted problem; what it refuses by a ValueError it does not claim."""
+    planted = plant(trial.rng, name, largest=6)
+    start = planted.x if trial.rng.random() < 0.2 else None
+    seed = int(trial.rng.integers(2**31))
+    given = f", x0={text(start)}" if start is not None else ""
+    script = f"{planted}\nresult = tiebreak.minimize(problem, {method!r}, max_queries={budget}, seed={seed}{given})"
+    script += "\nx, c = result.x, result.certificate"
+    try:
+        problem = planted.make()
+        result = tiebreak.minimize(problem, method, max_queries=budget, seed=seed, x0=start)
+    except ValueError:  # a method may need what the problem has not, and says so
+        trial.tried(silent=1)
+        return
+    except Exception as error:
+        trial.tried()
+        trial.lost(f"minimize raised {type(error).__name__}: {error}", script)
+        return
+    judge(trial, planted, result.x, result.certificate, script)
+    if not result.success:
+        trial.lost(f"the run ended with {result.message}", script)
+    continued(trial, planted, problem, result, script)
+
+
+def continued(trial: Round, planted: Any, problem: Any, result: Any, script: str) -> None:
+    """Let a certificate start from what a run proved."""
+    certificate = tiebreak.certify(problem, result)
+    judge(trial, planted, result.x, certificate, f"{script}\nc = tiebreak.certify(problem, result)")
