@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from tiebreak.domains import lmo
+from tiebreak.domains import least_value, lmo, spread
+from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 
 MAX_ATOMS = 60
 ACCURACY = 1e-3  # of the bound, relative to how far it lies below f's highest line at x
-ROUNDING = 1e-14  # of the terms of a bound: what its computation may add to it
-LARGEST = 1e7  # weight of a line of g, when all lines have gradients of norm 1: without a limit the first programs have none
+LARGEST = 1e7  # weight of a line of g, when all lines vary by about 1 on Z: without a limit the first programs have none
 
 
 class Lines(NamedTuple):
@@ -39,6 +39,21 @@ class Lines(NamedTuple):
     def none(cls, dimension: int) -> Lines:
         """Return no lines."""
         return cls(np.zeros(0), np.zeros((0, dimension)))
+
+    @classmethod
+    def of(cls, x: np.ndarray, tangents: list[tuple[np.ndarray, float, np.ndarray, float]]) -> Lines:
+        """Return tangents, each given by its point, value, gradient and doubt, as lines that are below them for certain."""
+        # Once for what the tangent is in doubt by, once for its value at x, whose roundings are of that size.
+        values = [value + float(gradient @ (x - y)) - 2.0 * doubt for y, value, gradient, doubt in tangents]
+        return cls(np.array(values), np.array([gradient for _, _, gradient, _ in tangents]))
+
+    def below(self, level: float) -> Lines:
+        """Return the lines that are at most 0 where these are at most a level; none if that is infinite."""
+        return Lines(self.values - level, self.gradients) if math.isfinite(level) else Lines.none(self.gradients.shape[1])
+
+    def first(self) -> Lines:
+        """Return the first line alone."""
+        return Lines(self.values[:1], self.gradients[:1])
 
 
 class Bound(NamedTuple):
@@ -53,11 +68,14 @@ class Bound(NamedTuple):
 def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
     """Return the best lower bound that the lines of f (``upper``) and of g (``lower``) give."""
     p, k = upper.values.size, lower.values.size
-    unit = np.linalg.norm(upper.gradients, axis=1).max() or 1.0
-    units = np.linalg.norm(lower.gradients, axis=1)
-    units[units == 0.0] = 1.0
-    values = np.concatenate([upper.values / unit, lower.values / units])
+    highest = float(upper.values.max())
+    heights = upper.values - highest
+    unit = max(max(map(abs, heights)), *(variation(domain, x, gradient) for gradient in upper.gradients)) or 1.0
+    pairs = zip(lower.values, lower.gradients, strict=True)
+    units = np.array([max(abs(value), variation(domain, x, gradient)) or 1.0 for value, gradient in pairs])
+    values = np.concatenate([heights / unit, lower.values / units])
     gradients = np.vstack([upper.gradients / unit, lower.gradients / units[:, None]])
+    relative = (2 * x.size + p + k + FEW_OPERATIONS) * UNIT  # of sums over lines and over variables
 
     best, best_weights = -math.inf, np.zeros(p + k)
     weights = np.r_[np.eye(p)[0], np.zeros(k)]
@@ -68,8 +86,10 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
         direction = weights @ gradients
         atom = np.empty_like(x)
         lmo(domain, direction, atom)
-        reach = float(direction @ (atom - x))
-        rounding = ROUNDING * float(np.abs(values) @ weights + np.abs(direction) @ np.abs(atom - x))
+        # No line has a value or varies by more than 1 in these units: what rounding adds to a sum of multiples is relative
+        # to their weights, though the lines may cancel.
+        rounding = 2.0 * relative * float(weights.sum())
+        reach = float(least_value(domain, direction, atom) - direction @ x)
         if (found := float(values @ weights) + reach - rounding) > best:
             best, best_weights = found, weights
         atoms.append(atom)
@@ -81,7 +101,12 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
         if -program.fun - best <= ACCURACY * (values[:p].max() - best):
             break
     point = np.average(atoms[: shares.size], axis=0, weights=shares) if shares.sum() > 0.0 else x
-    return Bound(best * unit, best_weights[:p], best_weights[p:] * unit / units, point)
+    return Bound(highest + best * unit, best_weights[:p], best_weights[p:] * unit / units, point)
+
+
+def variation(domain: Any, x: np.ndarray, gradient: np.ndarray) -> float:
+    """Return a bound of Σ |gradient_j| (|s_j| + |x_j|) over s ∈ Z: what a line varies by, whatever the units of x."""
+    return float(spread(domain, np.abs(gradient)) + np.abs(gradient) @ np.abs(x))
 
 
 def _program(values: np.ndarray, rows: np.ndarray, p: int) -> Any:

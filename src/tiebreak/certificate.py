@@ -10,6 +10,11 @@ Upper level: with ḡ the least g seen at any point, the half-spaces g(y_j) + �
 of g. If f is convex, f* is at least the least value, over the points of Z in all of them, of max_i f(y_i) + ⟨∇f(y_i), s −
 y_i⟩. One half-space, that of x, has its best multiplier from the cut oracle; for several see ``bundle.py``, for streams
 ``sampled.py``.
+
+Rounding is part of every proof. Each value and gradient comes with a bound of its error (``Objective.survey``), each linear
+minimisation with a number that is proven not to exceed its minimum (``least_value``), and each point with how far it may be
+from Z (``settle``); all of these widen the bounds. Where g is not known to be convex its tangents prove nothing. What the
+objectives know of themselves (``floor``) holds always.
 """
 
 from __future__ import annotations
@@ -22,24 +27,34 @@ import numpy as np
 
 from tiebreak import checkpoint, checks
 from tiebreak.bundle import Lines, best_bound
-from tiebreak.domains import cut_lmo, lmo
-from tiebreak.objectives.base import Objective, accumulate, everything
+from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
+from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem
 
-ROUNDING = 1e-13  # relative: moves a cut outwards, so that rounding cannot cut off a minimiser
+CONTRADICTION = 1e-6  # relative: by how much g may be below its proven floor before something is said to be wrong
 FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
 STRIDES = (0.2, 0.5)  # from x towards the point that a bundle proposes, where its next half-space is taken, in turns
 
 
 class Floors(NamedTuple):
-    """The best that is proven so far about the optimal values, and the smallest g seen."""
+    """The best that is proven so far about the optimal values."""
 
     upper: float = -math.inf  # ≤ f*
     lower: float = -math.inf  # ≤ g*
-    best_lower: float = math.inf  # ≥ g*
+    best_lower: float = math.inf  # ≥ g*: the least g seen, and its rounding
 
 
 NOTHING = Floors()
+
+
+class ContradictionError(ValueError):
+    """A point of the domain is better than what was proven to be possible: something that was said of g is not true."""
+
+
+def known(problem: Problem) -> Floors:
+    """Return what the objectives of a problem know of themselves."""
+    upper, lower = (float(level.floor) for level in (problem.upper, problem.lower))
+    return Floors(upper - FEW_OPERATIONS * UNIT * abs(upper), lower - FEW_OPERATIONS * UNIT * abs(lower))
 
 
 class HalfSpace(NamedTuple):
@@ -57,16 +72,18 @@ class Certificate(NamedTuple):
     upper, lower : float
         f(x) and g(x), exact on all samples; of a stream the mean over fresh ones.
     upper_bound_gap : float
-        f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if f is not known to be convex.
+        f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if nothing bounds f* from
+        below: f is not known to be convex, and has no ``floor``.
     lower_bound_gap : float
-        g(x) − g* is at most this; it is never negative.
+        g(x) − g* is at most this; it is never negative. NaN if nothing bounds g* from below: g is not known to be convex
+        (``convex=True`` says so), and has no ``floor``.
     stationarity : float
         The largest decrease of f's linear model at x over the points of Z in the half-space of x. For f not convex it
         measures how far x is from stationary, and is no gap.
     multiplier : float
         λ of that half-space.
     floors : Floors
-        The lower bounds of f* and g*, and the least g seen, from this point and all before.
+        The lower bounds of f* and g*, and an upper bound of g*, from this point and all before.
     cuts : tuple of HalfSpace
         The half-spaces that were used, all of which contain every minimiser of g.
     multipliers : array
@@ -109,24 +126,27 @@ class Certificate(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A point with both values and gradients."""
+    """A point of Z with the values and gradients of both levels, and what rounding leaves in doubt.
+
+    For every s of Z, f(s) ≥ f + ⟨∇f, s − x⟩ − f_doubt if f is convex, as computed, and likewise g.
+    """
 
     x: np.ndarray
     f: float
     f_gradient: np.ndarray
+    f_error: float  # |f − f(x)| is at most this
+    f_doubt: float
     g: float
     g_gradient: np.ndarray
+    g_error: float
+    g_doubt: float
+    ceiling: float  # ≥ g*, as x is near enough to a point of Z
 
     @property
     def finite(self) -> bool:
         """Whether all numbers are finite."""
         gradients = np.isfinite(self.f_gradient).all() and np.isfinite(self.g_gradient).all()
         return bool(math.isfinite(self.f) and math.isfinite(self.g) and gradients)
-
-    @property
-    def rounding(self) -> float:
-        """By how much g's linear model may be wrong because of rounding."""
-        return ROUNDING * (abs(self.g) + float(np.abs(self.g_gradient) @ np.abs(self.x)))
 
 
 def certify(
@@ -180,9 +200,9 @@ def certify(
     >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
     >>> for bundle in (1, 5, 20):
     ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_bound_gap:.1e}")
-    f(x) − f* ≤ 1.5e+00
+    f(x) − f* ≤ 2.5e-01
     f(x) − f* ≤ 9.4e-04
-    f(x) − f* ≤ 6.8e-14
+    f(x) − f* ≤ 1.1e-07
     """
     bundle = checks.whole(bundle, "bundle")
     if problem.upper.endless or problem.lower.endless:
@@ -192,8 +212,9 @@ def certify(
     for name, value in (("samples", samples), ("delta", delta)):
         if value is not None:
             raise ValueError(f"`{name}` is for streams, and all samples of this problem are known: its bounds are certain")
+    floors = joined(floors, known(problem))
     if hasattr(x, "certificate"):
-        x, floors = x.x, _joined(proven(x, problem), floors)
+        x, floors = x.x, joined(proven(x, problem), floors)
     looks = [_looked_at(problem, x, "x"), *(_looked_at(problem, point, "points") for point in points)]
     for look in looks[1:]:
         floors = conclude(problem, look, floors).floors
@@ -226,65 +247,97 @@ def confidence_level(delta: Any) -> float:
 
 def evaluate(problem: Problem, x: np.ndarray, floors: Floors = NOTHING) -> Certificate:
     """Return the certificate of a point of the domain; what was proven at other points is in ``floors``."""
-    return conclude(problem, look_at(problem, x), floors)
+    return conclude(problem, look_at(problem, x), joined(floors, known(problem)))
 
 
 def look_at(problem: Problem, x: np.ndarray) -> Look:
-    """Evaluate both levels in full."""
-    return Look(x, *_value_and_gradient(problem.upper, x), *_value_and_gradient(problem.lower, x))
+    """Evaluate both levels in full at a point that is moved into Z, in place, if it is outside by more than rounding."""
+    off = np.empty_like(x)
+    settled = settle(problem.domain, x, off)
+    f, g = (level.survey(x, off if settled else None) for level in (problem.upper, problem.lower))
+    f_doubt, g_doubt = (doubt_of(problem, x, survey) for survey in (f, g))
+    ceiling = g.value + g.value_error + FEW_OPERATIONS * UNIT * abs(g.value) if settled else math.inf
+    return Look(x, f.value, f.gradient, f.value_error, f_doubt, g.value, g.gradient, g.value_error, g_doubt, ceiling)
+
+
+def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
+    """Return by how much the tangent of an objective at x may be too high on Z, inner products with it included."""
+    error = survey.gradient_error + (2 * x.size + FEW_OPERATIONS) * UNIT * np.abs(survey.gradient)
+    value_error = survey.value_error + FEW_OPERATIONS * UNIT * abs(survey.value)
+    return value_error + float(spread(problem.domain, error) + error @ np.abs(x))
 
 
 def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
     """Return what one point proves, with its own half-space."""
-    x, f, f_gradient, g, g_gradient = look
     if not look.finite:
-        return Certificate(f, g, math.nan, math.nan, math.nan, math.nan, floors)
-    atom = np.empty_like(x)
-    lower_floor = g + min(_minimum(problem, g_gradient, x, atom), 0.0)
-    floors = Floors(floors.upper, max(floors.lower, lower_floor), min(floors.best_lower, g))
-
-    offset = float(g_gradient @ x) + floors.best_lower - g + look.rounding
-    _, multiplier = cut_lmo(problem.domain, f_gradient, g_gradient, offset, atom)
-    if math.isfinite(multiplier):
-        room = offset - float(g_gradient @ x)
-        stationarity = multiplier * room - _minimum(problem, f_gradient + multiplier * g_gradient, x, atom)
-    else:
-        stationarity = math.inf
-    convex = bool(problem.upper.convex)
-    if convex:
-        floors = floors._replace(upper=max(floors.upper, f - stationarity))
+        return Certificate(look.f, look.g, math.nan, math.nan, math.nan, math.nan, floors)
+    floors = floors._replace(best_lower=min(floors.best_lower, look.ceiling))
+    if problem.lower.convex:
+        lower = look.g - look.g_doubt + min(minimum(problem, look.g_gradient, look.x), 0.0)
+        floors = floors._replace(lower=max(floors.lower, lower))
+    check_consistent(floors)
+    room = floors.best_lower - look.g + look.g_doubt  # ⟨∇g(x), s − x⟩ is at most this at all minimisers s of g
+    offset = float(look.g_gradient @ look.x) + room
+    multiplier = 0.0
+    if math.isfinite(room):
+        multiplier = cut_lmo(problem.domain, look.f_gradient, look.g_gradient, offset, np.empty_like(look.x))[1]
+    stationarity = decrease(problem, look, multiplier, room)
+    if problem.upper.convex:
+        # Where g is not known to be convex its half-space proves nothing, but f* is no less than the least f on all of Z.
+        proof = stationarity if problem.lower.convex else decrease(problem, look, 0.0, room)
+        floors = floors._replace(upper=max(floors.upper, look.f - proof))
     return Certificate(
-        upper=f,
-        lower=g,
-        upper_bound_gap=f - floors.upper if convex else math.nan,
-        lower_bound_gap=g - floors.lower,
+        upper=look.f,
+        lower=look.g,
+        upper_bound_gap=gap(look.f, look.f_error, floors.upper),
+        lower_bound_gap=max(gap(look.g, look.g_error, floors.lower), 0.0),
         stationarity=stationarity,
         multiplier=float(multiplier),
         floors=floors,
-        cuts=(HalfSpace(g_gradient, offset),),
+        cuts=(HalfSpace(look.g_gradient, offset),) if problem.lower.convex and math.isfinite(offset) else (),
         multipliers=np.array([multiplier], dtype=np.float64),
     )
 
 
+def gap(value: float, error: float, floor: float) -> float:
+    """Return a bound on how far a value is above an optimal one that has a floor; NaN if it has none."""
+    return value + error - floor if floor > -math.inf else math.nan
+
+
+def decrease(problem: Problem, look: Look, multiplier: float, room: float) -> float:
+    """Return a bound on how far f's tangent falls on Z, if a multiple of what g's tangent exceeds its room by is added."""
+    if math.isinf(multiplier):
+        return math.inf
+    direction = look.f_gradient + multiplier * look.g_gradient if multiplier > 0.0 else look.f_gradient
+    allowance = multiplier * room if multiplier > 0.0 else 0.0
+    return look.f_doubt + allowance - minimum(problem, direction, look.x)
+
+
+def check_consistent(floors: Floors) -> None:
+    """Raise if g was seen clearly below what was proven of its minimum."""
+    scale = max(abs(floors.lower), abs(floors.best_lower))
+    if floors.best_lower < floors.lower - CONTRADICTION * scale:
+        raise ContradictionError(
+            f"`lower` takes the value {floors.best_lower:g} in the domain, though its gradients or its `floor` prove that it"
+            f" is at least {floors.lower:g}: it is not convex, its gradient is wrong, or its `floor` is too high"
+        )
+
+
 def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundle: int) -> Certificate:
     """Return a certificate of the first of some points from the half-spaces of all, and of further ones up to a number."""
-    x, floors = looks[0].x, certificate.floors
-    looks, convex = list(looks), bool(problem.upper.convex)
+    first, floors = looks[0], certificate.floors
+    x, looks, convex = first.x, list(looks), bool(problem.upper.convex)
     while True:
-        lower = Lines(
-            np.array([look.g + look.g_gradient @ (x - look.x) - look.rounding for look in looks]),
-            np.array([look.g_gradient for look in looks]),
-        )
-        upper = Lines(
-            np.array([look.f + look.f_gradient @ (x - look.x) for look in looks]),
-            np.array([look.f_gradient for look in looks]),
-        )
-        floors = floors._replace(lower=max(floors.lower, best_bound(problem.domain, x, lower, Lines.none(x.size)).value))
-        allowed = Lines(lower.values - floors.best_lower, lower.gradients)
-        used = upper if convex else Lines(upper.values[:1], upper.gradients[:1])
-        bound = best_bound(problem.domain, x, used, allowed)
-        if convex and bound.value > floors.upper:
-            floors = floors._replace(upper=bound.value)
+        upper = Lines.of(x, [(look.x, look.f, look.f_gradient, look.f_doubt) for look in looks])
+        lower = Lines.of(x, [(look.x, look.g, look.g_gradient, look.g_doubt) for look in looks])
+        if problem.lower.convex:
+            found = best_bound(problem.domain, x, lower, Lines.none(x.size)).value
+            floors = floors._replace(lower=max(floors.lower, found))
+        allowed = lower.below(floors.best_lower) if problem.lower.convex else Lines.none(x.size)
+        bound = best_bound(problem.domain, x, upper if convex else upper.first(), allowed)
+        if convex:
+            floors = floors._replace(upper=max(floors.upper, bound.value))
+        check_consistent(floors)
         if len(looks) >= bundle:
             break
         stride = STRIDES[len(looks) % len(STRIDES)]
@@ -294,13 +347,11 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
         looks.append(look)
         floors = conclude(problem, look, floors).floors
     return certificate._replace(
-        upper_bound_gap=certificate.upper - floors.upper if convex else math.nan,
-        lower_bound_gap=certificate.lower - floors.lower,
-        stationarity=min(certificate.stationarity, certificate.upper - bound.value)
-        if not convex
-        else certificate.stationarity,
+        upper_bound_gap=gap(first.f, first.f_error, floors.upper),
+        lower_bound_gap=max(gap(first.g, first.g_error, floors.lower), 0.0),
+        stationarity=certificate.stationarity if convex else min(certificate.stationarity, certificate.upper - bound.value),
         floors=floors,
-        cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(*allowed, strict=True)),
+        cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(allowed.values, allowed.gradients, strict=True)),
         multipliers=bound.lower,
     )
 
@@ -314,7 +365,8 @@ def proven(result: Any, problem: Problem) -> Floors:
     return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
 
 
-def _joined(first: Floors, second: Floors) -> Floors:
+def joined(first: Floors, second: Floors) -> Floors:
+    """Return all that is proven."""
     return Floors(max(first.upper, second.upper), max(first.lower, second.lower), min(first.best_lower, second.best_lower))
 
 
@@ -327,19 +379,14 @@ def _looked_at(problem: Problem, point: Any, name: str) -> Look:
 
 
 def _inside(problem: Problem, point: Any, name: str) -> np.ndarray:
-    x = checks.vector(point, name, problem.dimension)
+    x = checks.vector(point, name, problem.dimension).copy()
     if not problem.domain.contains(x):
         raise ValueError(f"`{name}` must lie in the domain, for bounds to hold, and it does not")
     return x
 
 
-def _value_and_gradient(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray]:
-    gradient = np.zeros_like(x)
-    value, _ = accumulate(objective, everything(objective), x, 1.0, x, 0.0, gradient)
-    return float(value), gradient
-
-
-def _minimum(problem: Problem, c: np.ndarray, x: np.ndarray, atom: np.ndarray) -> float:
-    """Return min ⟨c, s − x⟩ over s ∈ Z."""
+def minimum(problem: Problem, c: np.ndarray, x: np.ndarray) -> float:
+    """Return a number that ⟨c, s − x⟩ is proven not to be below for any s of Z."""
+    atom = np.empty_like(x)
     lmo(problem.domain, c, atom)
-    return float(c @ (atom - x))
+    return float(least_value(problem.domain, c, atom) - c @ x)

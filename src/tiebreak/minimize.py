@@ -118,6 +118,11 @@ def minimize(
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
         x0 = x0.x
+    if limits.tol is not None and not problem.lower.convex and problem.lower.floor == -math.inf:
+        raise ValueError(
+            "`tol` asks for a proof, and nothing bounds g* from below: say convex=True of `lower`, if it is, or give it a"
+            " `floor`"
+        )
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
     with remembering():
@@ -453,10 +458,13 @@ class _Run:
         if self.limits.tol is None:
             return math.inf
         upper, lower = self.limits.tol
+        below = _times(certificate.lower_bound_gap, lower)
         if self.seeking:
-            return 2.0 * certificate.lower_bound_gap / lower
-        gap = certificate.upper_bound_gap if self.problem.upper.convex else certificate.stationarity
-        return max(gap / upper, certificate.lower_bound_gap / lower)
+            return 2.0 * below
+        above = _times(certificate.upper_bound_gap, upper)
+        if not self.problem.upper.convex:
+            above = min(above, _times(certificate.stationarity, upper))
+        return max(above, below)
 
     # The end
 
@@ -621,6 +629,11 @@ class _Run:
         _, last = self.evaluated
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
         self.progress.show((self.queries, iterations, self.seconds), note)
+
+
+def _times(bound: float, tolerance: float) -> float:
+    """Return how many times a tolerance a bound is; ∞ if there is no bound."""
+    return math.inf if math.isnan(bound) else bound / tolerance
 
 
 def _stand_in(objective: Any) -> Any:

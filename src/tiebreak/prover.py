@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, look_at, tighten
+from tiebreak.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, joined, known, look_at, tighten
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
 from tiebreak.sampled import Fresh, Take, evaluate
@@ -87,7 +87,7 @@ class Exact(Prover):
 
     def __init__(self, problem: Problem, floors: Floors = NOTHING):
         super().__init__(problem)
-        self.floors = floors
+        self.floors = joined(floors, known(problem))
         self.looks: list[Look] = []  # the last records with their gradients, the newest first
         self.tightened_at = 0  # the queries when all of these were last used together
         self.full = problem.upper.n_samples + problem.lower.n_samples
@@ -120,8 +120,12 @@ class Exact(Prover):
 
     def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
         self.floors, self.tightened_at = Floors(*meta["floors"]), meta["tightened_at"]
-        columns = [arrays[f"looks.{name}"] for name in Look._fields]
-        self.looks = [Look(x, float(f), df, float(g), dg) for x, f, df, g, dg in zip(*columns, strict=True)]
+        columns = {name: arrays[f"looks.{name}"] for name in Look._fields}
+        for k in range(len(columns["x"])):
+            row: dict[str, Any] = {
+                name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()
+            }
+            self.looks.append(Look(**row))
 
 
 class Sampled(Prover):

@@ -104,10 +104,11 @@ class Result:
     upper, lower : float
         f(x) and g(x).
     lower_bound_gap : float
-        A proven bound, g being convex: g(x) − g* is at most this.
+        A proven bound: g(x) − g* is at most this. NaN if nothing bounds g* from below, as g is not known to be convex
+        (``convex=True`` says so) and has no ``floor``.
     upper_bound_gap : float
         A proven bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
-        possible. NaN if f is not known to be convex.
+        possible. NaN if nothing bounds f* from below, as f is not known to be convex and has no ``floor``.
     stationarity : float
         The largest decrease of f's linear model over the points that g's cut at x leaves; for f not convex a measure of how
         far x is from stationary.
@@ -167,13 +168,9 @@ class Result:
             ("method", self.method.name),
             ("status", self.message),
             ("upper f(x)", f"{self.upper:.6g}"),
-            *(
-                [("  stationarity", f"  {self.stationarity:.3g}")]
-                if math.isnan(self.upper_bound_gap)
-                else [("  f(x) − f* ≤", f"{self.upper_bound_gap:.3g}")]
-            ),
+            *self._bound_rows("f", self.upper_bound_gap),
             ("lower g(x)", f"{self.lower:.6g}"),
-            ("  g(x) − g* ≤", f"{self.lower_bound_gap:.3g}"),
+            *self._bound_rows("g", self.lower_bound_gap),
             *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
@@ -183,6 +180,13 @@ class Result:
         return "\n".join(f"{name:<14}{value}" for name, value in rows)
 
     __repr__ = __str__
+
+    def _bound_rows(self, level: str, bound: float) -> list[tuple[str, str]]:
+        if not math.isnan(bound):
+            return [(f"  {level}(x) − {level}* ≤", f"{bound:.3g}")]
+        if level == "f":
+            return [("  stationarity", f"  {self.stationarity:.3g}")]
+        return [("  g(x) − g*", "  unknown: say convex=True of `lower`, if it is")]
 
     def plot(self, **named: Result) -> Figure:
         """Draw both objectives and the bounds of both gaps against queries.

@@ -13,6 +13,9 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.engine import Value, generic
+from tiebreak.objectives.surveys import Survey, accurate
+
+ACCURACY = 1e-13  # relative: how well a value and each entry of a gradient are known where nothing else is said
 
 
 @generic
@@ -51,6 +54,8 @@ class Objective(Value):
         A constant μ such that F − ½ μ ‖x‖² is convex; 0 if none is known.
     floor : float
         A number that the objective is never below; −∞ if none is known.
+    accuracy : float
+        The relative error of a value and of each entry of a gradient, where :meth:`survey` knows no better.
     """
 
     __slots__ = ()
@@ -61,6 +66,7 @@ class Objective(Value):
     convex: bool | None = None
     strong_convexity: float = 0.0
     floor: float = -math.inf
+    accuracy: float = ACCURACY
 
     @property
     def endless(self) -> bool:
@@ -103,10 +109,29 @@ class Objective(Value):
         """Return the value and the gradient at x of the mean over all samples, or over those at ``indices``."""
         x = checks.vector(x, "x", self.dimension)
         self.check_dimension(x.size, "x")
-        batch = everything(self) if indices is None else _indices(indices, self.n_samples)
+        if indices is None:
+            return self.survey(x)[:2]
         gradient = np.zeros_like(x)
-        value, _ = accumulate(self, batch, x, 1.0, x, 0.0, gradient)
+        value, _ = accumulate(self, _indices(indices, self.n_samples), x, 1.0, x, 0.0, gradient)
         return float(value), gradient
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """Return value and gradient at x over all samples, with bounds on the errors of both.
+
+        Proofs are made of these. By default the numbers are taken to be right up to a relative error of each, ``accuracy``,
+        which is an assumption: an objective whose terms cancel should say better.
+
+        Parameters
+        ----------
+        x : array, (d,)
+        off : array, (d,), optional
+            The errors shall hold at every point whose variables differ from those of x by at most as much, some roundings.
+        """
+        gradient = np.zeros_like(x)
+        value, _ = accumulate(self, everything(self), x, 1.0, x, 0.0, gradient)
+        survey = accurate(float(value), gradient, self.accuracy)
+        drift = 0.0 if off is None else 2.0 * float(np.abs(gradient) @ off)
+        return survey._replace(value_error=survey.value_error + drift)
 
     def value(self, x: Any, indices: Any = None) -> float:
         """Return the value at x of the mean over all samples, or over those at ``indices``."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.domains import Box, Product
-from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.base import ACCURACY, Objective, accumulate, draw
 
 
 class OracleError(RuntimeError):
@@ -48,6 +48,7 @@ class Oracle:
     """
 
     shapes: dict[str, tuple[int, ...]]
+    accuracy: float = ACCURACY  # the relative error of what it computes
     rehearses: bool = False  # whether a first call is better made before the clock starts
 
     def combine(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
@@ -68,6 +69,11 @@ class Computed(Objective):
 
     dimension: int
     value_and_grad: Any
+
+    @property
+    def accuracy(self) -> float:  # type: ignore[override]
+        """How accurate the code says that it is; a plain function is taken at its word."""
+        return float(getattr(self.value_and_grad, "accuracy", ACCURACY))
 
     @property
     def _name(self) -> str:
@@ -190,6 +196,11 @@ def floating(dtype: Any) -> np.dtype:
             stacklevel=3,
         )
     return kind
+
+
+def accuracy_of(dtype: np.dtype) -> float:
+    """Return the relative error to expect of what is computed in a type of floating-point numbers."""
+    return 1e-5 if dtype == np.float32 else ACCURACY
 
 
 def pieces_of(indices: np.ndarray, rows: int) -> Iterator[tuple[np.ndarray, float]]:

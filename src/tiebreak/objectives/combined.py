@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.engine import kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.surveys import Survey
 
 
 class _Scaled(NamedTuple):
@@ -75,6 +77,9 @@ class Scaled(Objective, _Scaled):
     def hessian(self) -> np.ndarray | float | None:
         inner = self.objective.hessian()
         return None if inner is None else self.factor * inner
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        return self.objective.survey(x, off).scaled(self.factor)
 
     def check_dimension(self, dimension: int, name: str) -> None:
         self.objective.check_dimension(dimension, name)
@@ -190,6 +195,10 @@ class Sum(Objective, _Sum):
         multiple = math.fsum(each for each in inner if isinstance(each, float))  # of the identity
         full = [each for each in inner if isinstance(each, np.ndarray)]
         return sum(full) + multiple * np.eye(full[0].shape[0]) if full else multiple
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        first, *others = (term.survey(x, off) for term in self.terms)
+        return functools.reduce(Survey.plus, others, first)
 
     def check_dimension(self, dimension: int, name: str) -> None:
         for term in self.terms:
@@ -373,6 +382,10 @@ class Placed(OfSome, _Placed):
     @property
     def dimension(self) -> int:  # type: ignore[override]
         return self.size
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        own = slice(self.start, self.stop)
+        return self.objective.survey(x[own], None if off is None else off[own]).placed(self.start, self.size)
 
     def check_dimension(self, dimension: int, name: str) -> None:
         self.objective.check_dimension(self.stop - self.start, name)

@@ -16,6 +16,7 @@ from tiebreak import checks
 from tiebreak.engine import generic, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import Dense, largest_curvature
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, room_around
 from tiebreak.vectors import dot, fill
 
 
@@ -96,6 +97,31 @@ class ConeDistance(Objective, _ConeDistance):
         """λ_max(mean_i H_iᵀ H_i): a projection moves no two points apart."""
         n, r, d = self.matrices.shape
         return largest_curvature(Dense(self.matrices.reshape(n * r, d)), np.full(n * r, 1.0 / n))
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """A projection moves no two points apart, so that errors of H_i x + h_i do not grow; its own are a few roundings.
+
+        A cone of a user's own is taken to be projected onto as accurately as the semidefinite matrices are.
+        """
+        n, r, d = self.matrices.shape
+        relative = (d + FEW_OPERATIONS) * UNIT
+        points = self.matrices @ x + self.offsets
+        off_points = np.abs(self.matrices) @ room_around(x, off, relative) + relative * np.abs(self.offsets)
+        outside = np.empty_like(points)
+        for i in range(n):
+            project_cone(self.cone, points[i], outside[i])
+        lengths = np.linalg.norm(outside, axis=1)
+        in_projection = FEW_OPERATIONS * (r + 1) * UNIT * np.linalg.norm(points, axis=1)
+        doubts = np.linalg.norm(off_points, axis=1) + in_projection  # of each projection, as a vector
+        over_all = (n * r + FEW_OPERATIONS) * UNIT
+        spread = over_all * np.abs(outside) + doubts[:, None]
+        value_error = float(np.mean(0.5 * over_all * lengths**2 + doubts * (lengths + doubts)))
+        return Survey(
+            0.5 * float(np.mean(np.sum(outside * outside, axis=1))),
+            np.einsum("ik,ikj->j", outside, self.matrices) / n,
+            MARGIN * value_error + UNDERFLOW,
+            MARGIN * np.einsum("ik,ikj->j", spread, np.abs(self.matrices)) / n + UNDERFLOW,
+        )
 
     def __repr__(self) -> str:
         n, r, d = self.matrices.shape

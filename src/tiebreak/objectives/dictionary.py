@@ -13,6 +13,7 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.engine import kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey
 
 
 class _Dictionary(NamedTuple):
@@ -75,6 +76,11 @@ class Dictionary(Objective, _Dictionary):
         """λ_max(X̂ X̂ᵀ) / n, times n for sums."""
         return float(np.linalg.norm(self.codes, 2) ** 2) * self.weight / self.n_samples
 
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        shape = self.codes.shape[1], self.points.shape[1]
+        atoms = Matrix(x.reshape(shape), np.zeros(shape) if off is None else off.reshape(shape))
+        return survey_of_errors(self.points, Matrix(self.codes, np.zeros_like(self.codes)), atoms, self.weight, False)
+
     def __repr__(self) -> str:
         return f"Dictionary({self.shape[0]} × {self.shape[1]}, {self.n_samples} points)"
 
@@ -126,6 +132,16 @@ class JointDictionary(Objective, _JointDictionary):
                 f"as for data of shape ({m}, {n}), got {dimension}"
             )
 
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        n, m = self.points.shape
+        p = x.size // (m + n)
+        slack = np.zeros_like(x) if off is None else off
+        atoms, codes = (
+            Matrix(x[where].reshape(shape), slack[where].reshape(shape))
+            for where, shape in ((slice(0, p * m), (p, m)), (slice(p * m, None), (n, p)))
+        )
+        return survey_of_errors(self.points, codes, atoms, self.weight, True)
+
     def __repr__(self) -> str:
         n, m = self.points.shape
         return f"JointDictionary({m} rows, {n} points)"
@@ -148,6 +164,37 @@ def weight_of(sums: Any, n: int) -> float:
     if not isinstance(sums, (bool, np.bool_)):
         raise ValueError(f"`sums` must be True or False, got {checks.shown(sums)}")
     return float(n) if sums else 1.0
+
+
+class Matrix(NamedTuple):
+    """A matrix and how far its entries may be from where they should be."""
+
+    array: np.ndarray
+    off: np.ndarray
+
+
+def survey_of_errors(points: np.ndarray, codes: Matrix, atoms: Matrix, weight: float, codes_vary: bool) -> Survey:
+    """Return the survey of ½ weight / n · ‖codes · atoms − points‖², as a function of the atoms, or of the codes too."""
+    n, m = points.shape
+    p = atoms.array.shape[0]
+    in_rest, over_all = (p + FEW_OPERATIONS) * UNIT, (n * m + p + FEW_OPERATIONS) * UNIT
+    most_codes, most_atoms = np.abs(codes.array) + codes.off, np.abs(atoms.array) + atoms.off
+    rest = codes.array @ atoms.array - points
+    doubt = in_rest * (most_codes @ most_atoms + np.abs(points)) + most_codes @ atoms.off + codes.off @ most_atoms
+    most = np.abs(rest) + doubt
+    spread = over_all * most + doubt
+    gradients, errors = [codes.array.T @ rest], [most_codes.T @ spread + codes.off.T @ most]
+    if codes_vary:
+        gradients.append(rest @ atoms.array.T)
+        errors.append(spread @ most_atoms.T + most @ atoms.off.T)
+    gradient, error = (np.concatenate([part.ravel() for part in parts]) for parts in (gradients, errors))
+    share = weight / n
+    return Survey(
+        0.5 * share * float(np.sum(rest * rest)),
+        share * gradient,
+        MARGIN * share * float(np.sum(most * spread)) + UNDERFLOW,
+        MARGIN * share * error + UNDERFLOW,
+    )
 
 
 # Atoms are seen as the rows of a p × m matrix, which is how they lie in the vector.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.objectives.callables import FiniteSum, Oracle, floating, imported, pieces_of
+from tiebreak.objectives.callables import FiniteSum, Oracle, accuracy_of, floating, imported, pieces_of
 from tiebreak.objectives.streams import Stream
 
 
@@ -90,6 +90,7 @@ class JaxLoss(Oracle):
             raise ValueError(f"`loss` must be a function of (params, batch), got {checks.shown(loss)}")
         self.jax = imported("jax", "from_jax")
         self.loss, self.dtype, self.rows = loss, dtype, rows
+        self.accuracy = accuracy_of(dtype)
         self.name = getattr(loss, "__qualname__", type(loss).__name__)
         with self._precision():
             self._flatten(params)

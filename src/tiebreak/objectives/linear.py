@@ -12,9 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.engine import generic
+from tiebreak.engine import generic, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, largest_curvature, row_dot, row_dots
+from tiebreak.objectives.matrices import (
+    CSR,
+    Dense,
+    add_row,
+    add_row_and_size,
+    as_matrix,
+    largest_curvature,
+    row_dot,
+    row_dot_and_size,
+    row_dots,
+)
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, blocks_of, in_blocks, room_around
 
 
 @generic
@@ -154,6 +165,20 @@ class LinearModel(Objective, _LinearModel):
         columns = [self.matrix.rmatvec(self.weights / n * self.matrix.matvec(e)) for e in np.eye(d)]
         return np.stack(columns)
 
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """One pass over the data, by all cores where it is long."""
+        n, d = self.matrix.shape
+        blocks = blocks_of(n, 2 * d + 2)
+        # Roundings of a sum over rows: those within a block, and one per block. Of a prediction: one per product and sum.
+        over_rows = (blocks[0][1] + len(blocks) + FEW_OPERATIONS) * UNIT
+        room = room_around(x, off, (self.matrix.longest_row + FEW_OPERATIONS) * UNIT)
+
+        def add(start: int, stop: int, out: np.ndarray) -> None:
+            out[0, d], out[1, d] = survey_rows(self, start, stop, x, room, over_rows, out[:, :d])
+
+        sums, errors = in_blocks(add, n, (2, d + 1), self.matrix.entries) / n
+        return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
+
     def __repr__(self) -> str:
         n, d = self.matrix.shape
         return f"LinearModel({self.scalar!r}, {type(self.matrix).__name__} {n} × {d})"
@@ -188,6 +213,27 @@ def _(objective, batch, x, w, y, v, out):
         value_x += weight * at_x
         add_row(objective.matrix, i, weight * slope, out)
     return value_x, value_y
+
+
+@kernel(inline=False, reorder=True)
+def survey_rows(objective, start, stop, x, room, over_rows, out):
+    """Add the gradients of some rows to out[0] and bounds of their errors to out[1]; return the same for their values.
+
+    The prediction of a row is in doubt by Σ |a_ij| room_j, and by a bounded bend of the loss its value and slope are.
+    """
+    bend = curvature(objective.scalar)
+    value = 0.0
+    value_error = 0.0
+    for i in range(start, stop):
+        target = objective.targets[i]
+        prediction, doubt = row_dot_and_size(objective.matrix, i, x, room)
+        doubt += FEW_OPERATIONS * UNIT * abs(target)  # a loss may well be one of their difference
+        at, slope = loss(objective.scalar, prediction, target)
+        weight = objective.weights[i]
+        value += weight * at
+        value_error += weight * (over_rows * abs(at) + doubt * (abs(slope) + bend * doubt))
+        add_row_and_size(objective.matrix, i, weight * slope, weight * (over_rows * abs(slope) + bend * doubt), out)
+    return value, value_error
 
 
 def LeastSquares(A: Any, b: Any, sample_weight: Any = None) -> LinearModel:

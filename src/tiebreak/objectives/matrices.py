@@ -25,6 +25,14 @@ class Dense(NamedTuple):
         return self.array.shape
 
     @property
+    def entries(self) -> int:
+        return self.array.size
+
+    @property
+    def longest_row(self) -> int:
+        return self.array.shape[1]
+
+    @property
     def largest(self) -> float:
         return float(np.abs(self.array).max())
 
@@ -50,6 +58,14 @@ class CSR(NamedTuple):
     @property
     def shape(self) -> tuple[int, int]:
         return self.starts.size - 1, self.n_columns
+
+    @property
+    def entries(self) -> int:
+        return self.data.size
+
+    @property
+    def longest_row(self) -> int:
+        return int(np.diff(self.starts).max())
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array((self.data, self.columns, self.starts), shape=self.shape)
@@ -157,6 +173,16 @@ def add_row(matrix, i, weight, out):
     """Set out ← out + weight · row i."""
 
 
+@generic(reorder=True)
+def row_dot_and_size(matrix, i, x, y):
+    """Return ⟨row i, x⟩ and Σ_j |row_ij| y_j."""
+
+
+@generic(reorder=True)
+def add_row_and_size(matrix, i, weight, size, out):
+    """Set out[0] ← out[0] + weight · row i and out[1] ← out[1] + size · |row i|."""
+
+
 @row_dots.register(Dense)
 def _(matrix, i, x, y):
     row = matrix.array[i]
@@ -184,6 +210,28 @@ def _(matrix, i, weight, out):
         out[j] += weight * row[j]
 
 
+@row_dot_and_size.register(Dense)
+def row_dot_and_size_dense(matrix, i, x, y):
+    """One look at the row for both sums."""
+    row = matrix.array[i]
+    total = 0.0
+    size = 0.0
+    for j in range(row.size):
+        total += row[j] * x[j]
+        size += abs(row[j]) * y[j]
+    return total, size
+
+
+@add_row_and_size.register(Dense)
+def add_row_and_size_dense(matrix, i, weight, size, out):
+    """One look at the row for both sums."""
+    row = matrix.array[i]
+    sums, sizes = out[0], out[1]
+    for j in range(row.size):
+        sums[j] += weight * row[j]
+        sizes[j] += size * abs(row[j])
+
+
 @row_dots.register(CSR)
 def _(matrix, i, x, y):
     at_x = 0.0
@@ -206,3 +254,23 @@ def _(matrix, i, x):
 def _(matrix, i, weight, out):
     for k in range(matrix.starts[i], matrix.starts[i + 1]):
         out[matrix.columns[k]] += weight * matrix.data[k]
+
+
+@row_dot_and_size.register(CSR)
+def row_dot_and_size_csr(matrix, i, x, y):
+    """One look at the row for both sums."""
+    total = 0.0
+    size = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        total += matrix.data[k] * x[matrix.columns[k]]
+        size += abs(matrix.data[k]) * y[matrix.columns[k]]
+    return total, size
+
+
+@add_row_and_size.register(CSR)
+def add_row_and_size_csr(matrix, i, weight, size, out):
+    """One look at the row for both sums."""
+    sums, sizes = out[0], out[1]
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        sums[matrix.columns[k]] += weight * matrix.data[k]
+        sizes[matrix.columns[k]] += size * abs(matrix.data[k])

@@ -8,6 +8,7 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, accurate
 from tiebreak.vectors import fill
 
 
@@ -42,6 +43,15 @@ class SquaredNorm(Objective, _SquaredNorm):
 
     def hessian(self) -> float:
         return 1.0
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """Differences of two numbers have one rounding each, and their squares are added without cancelling."""
+        offset = x - self.center if self.center.size else x.copy()
+        survey = accurate(0.5 * float(offset @ offset), offset, (x.size + FEW_OPERATIONS) * UNIT)
+        if off is None:
+            return survey
+        drift = MARGIN * float((np.abs(offset) + off) @ off)
+        return survey._replace(value_error=survey.value_error + drift, gradient_error=survey.gradient_error + off)
 
 
 @draw.register(SquaredNorm)

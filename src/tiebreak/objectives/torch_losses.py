@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.objectives.callables import FiniteSum, Oracle, floating, imported, pieces_of
+from tiebreak.objectives.callables import FiniteSum, Oracle, accuracy_of, floating, imported, pieces_of
 from tiebreak.objectives.streams import Stream
 from tiebreak.sources import Rows, length_of
 
@@ -100,6 +100,7 @@ class TorchLoss(Oracle):
         if not callable(loss):
             raise ValueError(f"`loss` must be a function of (outputs, targets), got {checks.shown(loss)}")
         self.module, self.loss, self.rows = module, loss, rows
+        self.accuracy = accuracy_of(dtype)
         self.dtype = self.torch.float64 if dtype == np.float64 else self.torch.float32
         self.name = getattr(loss, "__qualname__", type(loss).__name__)
         free = {name: tensor for name, tensor in module.named_parameters() if tensor.requires_grad}

@@ -1,0 +1,105 @@
+"""An objective in full at one point, with bounds on what rounding does to it: what proofs are made of.
+
+The model is the usual one: a sum of k products, in whatever order, is wrong by at most k u Σ|products| to first order, with
+u = 2⁻⁵³ (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3). Factors of second order, such as 1 / (1 − k u),
+are covered by :data:`MARGIN`; products that underflow, by :data:`UNDERFLOW`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+UNIT = 2.0**-53  # the largest relative error of one operation
+MARGIN = 1.01  # for what is of second order in the number of operations times UNIT
+UNDERFLOW = 1e-300  # more than any number of products that underflow comes to
+FEW_OPERATIONS = 16.0  # roundings of a scalar loss, its weight and its share, with room to spare
+
+ROWS_AT_ONCE = 4096  # of a block, at least: blocks are added one after the other, so that errors do not grow with all rows
+BLOCK_BYTES = 64_000_000  # of the sums of all blocks together
+WORTH_THREADS = 1_000_000  # entries of a matrix from which on a pass is made by several threads
+
+
+class Survey(NamedTuple):
+    """An objective at a point x: what was computed, and by how much it may differ from what it should be.
+
+    The errors hold at every point z with |z_j − x_j| ≤ off_j, if the survey was made with room for that.
+    """
+
+    value: float
+    gradient: np.ndarray
+    value_error: float
+    gradient_error: np.ndarray  # one per variable
+
+    @property
+    def finite(self) -> bool:
+        """Whether the value and the gradient are."""
+        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+    def scaled(self, factor: float) -> Survey:
+        """Return that of a multiple of the objective."""
+        value, gradient, size = factor * self.value, factor * self.gradient, abs(factor)
+        return Survey(
+            value,
+            gradient,
+            size * self.value_error + 2.0 * UNIT * abs(value) + UNDERFLOW,
+            size * self.gradient_error + 2.0 * UNIT * np.abs(gradient) + UNDERFLOW,
+        )
+
+    def plus(self, other: Survey) -> Survey:
+        """Return that of the sum with another objective."""
+        value, gradient = self.value + other.value, self.gradient + other.gradient
+        return Survey(
+            value,
+            gradient,
+            self.value_error + other.value_error + 2.0 * UNIT * abs(value),
+            self.gradient_error + other.gradient_error + 2.0 * UNIT * np.abs(gradient),
+        )
+
+    def placed(self, start: int, size: int) -> Survey:
+        """Return that of the objective as one of a longer vector, of which its variables begin at ``start``."""
+        gradient, error = np.zeros(size), np.zeros(size)
+        where = slice(start, start + self.gradient.size)
+        gradient[where], error[where] = self.gradient, self.gradient_error
+        return Survey(self.value, gradient, self.value_error, error)
+
+
+def accurate(value: float, gradient: np.ndarray, relative: float) -> Survey:
+    """Return the survey of numbers that are known to be right but for a relative error of each."""
+    return Survey(value, gradient, relative * abs(value) + UNDERFLOW, relative * np.abs(gradient) + UNDERFLOW)
+
+
+def room_around(x: np.ndarray, off: np.ndarray | None, relative: float) -> np.ndarray:
+    """Return how far each variable may be from where it should be: by rounding of what it enters, and by ``off``."""
+    return relative * np.abs(x) if off is None else relative * np.abs(x) + off
+
+
+def blocks_of(n: int, d: int) -> list[tuple[int, int]]:
+    """Return the ranges of rows whose sums are made apart: they depend on the size of the data, never on the machine."""
+    most = max(2, BLOCK_BYTES // (16 * d))
+    rows = max(ROWS_AT_ONCE, -(-n // most))
+    return [(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def in_blocks(add: Callable[[int, int, np.ndarray], Any], n: int, shape: tuple[int, ...], entries: int) -> np.ndarray:
+    """Return the sum over all rows of what ``add(start, stop, out)`` adds to ``out`` for a range of them.
+
+    Long passes are made by all cores: compiled kernels leave Python's lock alone. The order of all additions is the same
+    whatever their number.
+    """
+    ranges = blocks_of(n, int(np.prod(shape)))
+    sums = np.zeros((len(ranges), *shape))
+    if len(ranges) == 1 or entries < WORTH_THREADS:
+        for (start, stop), out in zip(ranges, sums, strict=True):
+            add(start, stop, out)
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(add, *zip(*ranges, strict=True), sums))
+    total = sums[0]
+    for part in sums[1:]:
+        total += part
+    return total
