@@ -69,9 +69,8 @@ class Problem(_Problem):
 
     @property
     def center(self) -> np.ndarray:
-        """The point halfway between two opposite atoms of the domain: the centre of a symmetric set."""
-        ones = np.ones(self.dimension)
-        return 0.5 * (self.domain.lmo(ones) + self.domain.lmo(-ones))
+        """The middle of the domain: of a symmetric set its centre."""
+        return self.domain.middle(self.dimension)
 
     @property
     def compiled(self) -> bool:

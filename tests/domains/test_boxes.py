@@ -260,3 +260,11 @@ def test_large_boxes_agree_with_a_sort_of_the_prices(spread):
         cut = box.cut_lmo(c, a, b)
         assert a @ cut.point <= b + 1e-12 * np.abs(a).sum()
         assert c @ cut.point - c @ box.lmo(c) == pytest.approx(cost, rel=1e-9, abs=1e-12 * np.abs(c).max())
+
+
+def test_each_side_of_a_box_is_measured_in_its_own_unit():
+    box = Box([0.0, 0.0, 1e6], [1e6, 1e-4, 1e6])
+    assert not box.contains([0.0, 1e-3, 1e6])
+    assert not box.contains([0.0, 1e-4 * (1.0 + 1e-8), 1e6])
+    assert not box.contains([0.0, 0.0, 1e6 + 1e-5])
+    assert box.contains([1e6 * (1.0 + 1e-10), 1e-4 * (1.0 + 1e-10), math.nextafter(1e6, 2e6)])

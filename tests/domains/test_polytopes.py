@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from tiebreak import CutStatus
 from tiebreak.checkpoint import digest
-from tiebreak.domains import cut_lmo, lmo
+from tiebreak.domains import cut_lmo, least_value, lmo
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
 from tiebreak.domains.simplices import Simplex
@@ -238,3 +238,52 @@ def test_polytopes_of_the_same_size_have_different_fingerprints():
     rows = np.vstack([np.eye(2), -np.eye(2)])
     one, same, other = (Polytope(A_ub=rows, b_ub=np.full(4, side)) for side in (1.0, 1.0, 2.0))
     assert digest(one) == digest(same) != digest(other)
+
+
+def test_a_hull_and_a_polytope_measure_each_coordinate_in_its_own_unit():
+    hull = Hull([[0.0, 0.0], [1e6, 0.0], [0.0, 1e-4], [1e6, 1e-4]])
+    polytope = Polytope(bounds=([0.0, 0.0], [1e6, 1e-4]))
+    rows = Polytope(np.vstack([np.eye(2), -np.eye(2)]), [1e6, 1e-4, 0.0, 0.0])
+    for domain in (hull, polytope, rows):
+        assert domain.contains([5e5, 1e-4])
+        assert not domain.contains([0.0, 1e-3])
+        assert not domain.contains([0.0, 1.0001e-4])
+        assert not domain.contains([1e6 + 1.0, 0.0])
+
+
+@pytest.mark.parametrize("far", [0, 3, 5, 6, 8, 12])
+def test_units_of_the_variables_change_nothing(far):
+    rng = np.random.default_rng(far)
+    for k in range(12):
+        A, c, a = rng.standard_normal((3, 4)), rng.standard_normal(4), rng.standard_normal(4)
+        inner = rng.uniform(-0.5, 0.5, 4)
+        sides = A @ inner + rng.uniform(0.1, 1.0, 3)
+        units = 10.0 ** rng.uniform(-far, far, 4)
+        equation = {"A_eq": np.ones((1, 4)), "b_eq": [inner.sum()]} if k % 2 else {}
+        plain = Polytope(A, sides, **equation, bounds=(-np.ones(4), 1.0))
+        if k % 2:
+            equation["A_eq"] = np.ones((1, 4)) / units
+        scaled = Polytope(A / units, sides, **equation, bounds=(-units, units))
+        value = c @ plain.lmo(c)
+        assert (c / units) @ scaled.lmo(c / units) == pytest.approx(value, abs=1e-9)
+        assert least_value(scaled, c / units, scaled.lower) == pytest.approx(value, abs=1e-9)
+        first, second = plain.cut_lmo(c, a, a @ inner), scaled.cut_lmo(c / units, a / units, a @ inner)
+        assert first.status is second.status
+        assert (c / units) @ second.point == pytest.approx(c @ first.point, abs=1e-9)
+        assert first.multiplier == pytest.approx(second.multiplier, abs=1e-7)
+        np.testing.assert_allclose(scaled._box / units, plain._box, atol=1e-9)
+
+
+def test_variables_without_bounds_find_their_units():
+    units = np.array([1e7, 1e-7])
+    polytope = Polytope(np.vstack([np.eye(2), -np.eye(2), [[0.6, -0.4]]]) / units, [1.0, 1.0, 1.0, 1.0, 0.2])
+    assert np.array([-0.2, -0.2]) / units @ polytope.lmo(np.array([-0.2, -0.2]) / units) == pytest.approx(-0.4)
+    np.testing.assert_allclose(polytope._box[0] / units, [-1.0, -1.0], rtol=1e-9)
+    assert polytope.diameter >= np.linalg.norm(2.0 * units)
+
+
+def test_an_answer_that_is_none_is_an_error(monkeypatch):
+    polytope = Polytope(bounds=(np.zeros(2), 1.0))
+    monkeypatch.setattr("tiebreak.domains.polytopes.DOUBT", -1.0)
+    with pytest.raises(RuntimeError, match="could not minimise over the polytope to seven digits"):
+        polytope.lmo([1.0, 1.0])

@@ -225,3 +225,7 @@ def test_dimensions():
     assert Simplex().dimension is None
     assert UnitSimplex().dimension is None
     assert CappedSimplex(1.0, 0.5, 4).dimension == 4
+
+
+def test_a_sign_is_measured_by_the_total_where_the_cap_is_far_beyond_it():
+    assert not CappedSimplex(1.0, 1e6, 2).contains([1.0 + 1e-4, -1e-4])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak import CutStatus
+from tiebreak import Columns, CutStatus, LeastSquares, Problem, Product, SquaredNorm, minimize
 from tiebreak.domains.cut import next_atom
-from tiebreak.domains.spectral import BASIS, NuclearBall, Spectrahedron
+from tiebreak.domains.spectral import BASIS, DENSE, Negative, NuclearBall, Spectrahedron, top_vector
 from tiebreak.engine import interpreted
 
 
@@ -150,3 +150,57 @@ def test_plain_python_finds_the_same_atom():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_matrix_made_of_earlier_atoms_hides_no_direction():
+    for n in (4, DENSE + 10):
+        cone = Spectrahedron(n)
+        atoms = [cone.lmo(np.zeros(n * n))]
+        for _ in range(3):
+            c = np.sum(atoms, axis=0)
+            s = cone.lmo(c)
+            assert c @ s == pytest.approx(np.linalg.eigvalsh(c.reshape(n, n))[0], abs=1e-12)
+            assert -c @ cone.lmo(-c) == pytest.approx(np.linalg.eigvalsh(c.reshape(n, n))[-1], rel=1e-12)
+            atoms.append(s)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_lanczos_leaves_an_invariant_space_that_its_start_lies_in(steps):
+    """The start lies in the span of some eigenvectors, none of them the top one, up to a bit of rounding."""
+    n = 40
+    values = -np.arange(n, dtype=float)
+    matrix = np.diag(-values)  # the operator is its negative
+    for rounding in (0.0, 1e-15):
+        v = np.full(n, rounding)
+        v[-steps:] = 1.0
+        v /= np.linalg.norm(v)
+        with interpreted():
+            top_vector(Negative(matrix, 1.0), v)
+        assert v[0] ** 2 == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_multiple_of_the_identity_and_zero_have_atoms():
+    n = DENSE + 1
+    for factor in (0.0, 1.0, -2.0):
+        c = (factor * np.eye(n)).ravel()
+        assert c @ Spectrahedron(n, 3.0).lmo(c) == pytest.approx(3.0 * factor, rel=1e-12)
+        assert c @ NuclearBall((n, n), 3.0).lmo(c) == pytest.approx(-3.0 * abs(factor), rel=1e-12)
+
+
+def test_the_middle_of_spectral_sets_is_the_middle():
+    np.testing.assert_array_equal(Spectrahedron(2, 3.0).middle(4), [1.5, 0.0, 0.0, 1.5])
+    np.testing.assert_array_equal(NuclearBall((2, 1), 3.0).middle(2), [0.0, 0.0])
+    both = Product(S=Spectrahedron(2), C=Columns(Spectrahedron(1, 2.0), (1, 2)))
+    np.testing.assert_array_equal(both.middle(6), [0.5, 0.0, 0.0, 0.5, 2.0, 2.0])
+    problem = Problem(SquaredNorm(), LeastSquares(np.zeros((1, 4)), [0.0]), Spectrahedron(2))
+    np.testing.assert_array_equal(problem.center, [0.5, 0.0, 0.0, 0.5])
+
+
+def test_bounds_over_the_spectrahedron_hold_from_the_default_start():
+    """The least norm is that of I/4, 1/8, with the diagonal given or free; atoms alone have the norm 1/2."""
+    diagonal = np.zeros((4, 16))
+    diagonal[range(4), np.arange(4) * 5] = 1.0
+    for lower in (LeastSquares(diagonal, np.full(4, 0.25)), LeastSquares(np.zeros((1, 16)), [0.0])):
+        result = minimize(Problem(SquaredNorm(), lower, Spectrahedron(4)), max_queries=20_000)
+        assert result.upper_bound_gap >= result.upper - 0.125 - 1e-12
+        assert result.upper == pytest.approx(0.125, abs=1e-3)

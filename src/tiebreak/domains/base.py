@@ -3,8 +3,8 @@
 A value becomes a domain by deriving from :class:`Domain` and registering :func:`lmo`, :func:`diameter` and
 :func:`contains`. The cut has a default that needs only :func:`lmo` (see ``cut.py``); :func:`project` is optional.
 
-Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`. They are asked outside the loops and so are
-plain Python, chosen by the class of the set; their defaults, below, are for sets that do not register their own.
+Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`. They are asked outside the loops and
+so are plain Python, chosen by the class of the set; their defaults, below, are for sets that do not register their own.
 """
 
 from __future__ import annotations
@@ -218,6 +218,11 @@ class Domain(Value):
         d = self.dimension or checks.whole(dimension, "dimension")
         weights = rng.dirichlet(np.ones(RANDOM_ATOMS))
         return sum(weight * self.lmo(rng.standard_normal(d)) for weight in weights)
+
+    def middle(self, dimension: int) -> np.ndarray:
+        """Return a point to start from: halfway between two opposite atoms, which is the centre of a symmetric set."""
+        ones = np.ones(self.dimension or dimension)
+        return 0.5 * (self.lmo(ones) + self.lmo(-ones))
 
     def inner_sets(self) -> tuple[Domain, ...]:
         """Return the sets that this one is made of, on which it depends for what it can do."""

@@ -172,10 +172,10 @@ def widest_side(domain):
 
 @contains.register(Box)
 def _(domain, x, tol):
-    # A side of no width has to allow for the rounding of its position.
-    slack = tol * widest_side(domain)
+    # Each side in its own unit; one of no width has to allow for the rounding of its position.
     for i in range(x.size):
         low, high = domain.lower[i], domain.upper[i]
+        slack = tol * (high - low)
         rounding = 10.0 * ROUNDING * max(abs(low), abs(high))
         if not low - slack - rounding <= x[i] <= high + slack + rounding:
             return False

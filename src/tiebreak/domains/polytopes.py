@@ -27,14 +27,16 @@ from tiebreak.domains.base import (
     unsettled,
 )
 from tiebreak.domains.cut import dual_search
-from tiebreak.domains.rounding import SUBNORMAL, UNIT, quiet, raised, sum_floor
+from tiebreak.domains.rounding import SUBNORMAL, UNIT, least_or_nothing, quiet, raised, sum_floor
 from tiebreak.domains.simplices import vertex_cut
 from tiebreak.engine import kernel
 from tiebreak.vectors import copy, dot, fill
 
 MANY_POINTS = 2000  # for the distance of each two of them
 FEASIBILITY = 1e-10  # the tightest tolerance that HiGHS allows
-FAR_FROM_ONE = 1e3  # sizes of a polytope, and their reciprocals, for which HiGHS is given other units
+DOUBT = 1e-7  # relative: a violation or duality gap of an answer of HiGHS in its units, beyond which it is none
+CLOSE = 1e-3  # to a row: a point that is to keep away from all rows
+SCALINGS = 5  # at most, each from the box that was found with the one before
 
 
 class _Hull(NamedTuple):
@@ -337,19 +339,32 @@ class Polytope(Domain):
         self._rows = scipy.sparse.csr_array(
             scipy.sparse.vstack(present) if present else scipy.sparse.csr_array((0, self.dimension))
         )
+        self._rows.sort_indices()
         self._least = np.concatenate([np.full(upper_sides.size, -np.inf), equal_sides])
         self._most = np.concatenate([upper_sides, equal_sides])
-        self._unit = 1.0
         self._start: Any = None  # where each call starts from; None if where the last one ended
-        self._solver = self._model()
-        self._box = self._bounding_box()
-        size = float(np.abs(self._box).max())
-        if size > 0.0 and not 1.0 / FAR_FROM_ONE <= size <= FAR_FROM_ONE:
-            self._unit = 2.0 ** math.frexp(size)[1]
-            self._solver = self._model()
-            self._box = self._bounding_box()
+        self._scale()
         if not warm_start:
             self._fix_start()
+
+    def _scale(self) -> None:
+        """Find the box around the set and the units of the variables, each from the other, starting from the bounds."""
+        size = np.maximum(*(np.where(np.isfinite(side), np.abs(side), 0.0) for side in (self.lower, self.upper)))
+        self._units = np.where(size > 0.0, _power_of_two(size), _first_guess(self._rows, self._most, size))
+        for _ in range(SCALINGS):
+            self._solver = self._model()
+            self._box, proven = self._bounding_box()
+            size = np.abs(self._box).max(axis=0)
+            better = np.where(size > 0.0, _power_of_two(size), 1.0)
+            if proven and (np.abs(np.log2(better / self._units)) <= 2.0).all():
+                return
+            self._units = better
+        self._solver = self._model()
+        self._box, proven = self._bounding_box()
+        if not proven:
+            raise ValueError(
+                "no box around the polytope can be proven, so far apart are its units; finite `bounds` can help"
+            )
 
     def _fix_start(self) -> None:
         self._solver = self._model()
@@ -373,7 +388,7 @@ class Polytope(Domain):
             self._fix_start()
 
     def _model(self) -> Any:
-        """Return the model in units of ``_unit``, its last row the cut."""
+        """Return the model in the units of the variables and each row in units of its largest entry; the last is the cut."""
         solver = _highs().Highs()
         options: dict[str, Any] = {
             "output_flag": False,
@@ -391,12 +406,19 @@ class Polytope(Domain):
         model = _highs().HighsLp()
         model.num_col_, model.num_row_ = d, count + 1
         model.col_cost_ = np.zeros(d)
-        model.col_lower_, model.col_upper_ = self.lower / self._unit, self.upper / self._unit
-        model.row_lower_ = np.append(self._least, -np.inf) / self._unit
-        model.row_upper_ = np.append(self._most, np.inf) / self._unit
+        scaled = scipy.sparse.csr_array(self._rows @ scipy.sparse.diags_array(self._units))
+        sizes = abs(scaled).max(axis=1).toarray().ravel() if count else np.empty(0)
+        per_row = 1.0 / np.where(sizes > 0.0, _power_of_two(sizes), 1.0)
+        scaled = scipy.sparse.csr_array(scipy.sparse.diags_array(per_row) @ scaled)
+        self._scaled = _Scaled(
+            scaled, self._least * per_row, self._most * per_row, self.lower / self._units, self.upper / self._units
+        )
+        model.col_lower_, model.col_upper_ = self._scaled.lower, self._scaled.upper
+        model.row_lower_ = np.append(self._scaled.least, -np.inf)
+        model.row_upper_ = np.append(self._scaled.most, np.inf)
         model.a_matrix_.format_ = _highs().MatrixFormat.kRowwise
-        model.a_matrix_.start_ = np.append(self._rows.indptr, self._rows.indptr[-1])
-        model.a_matrix_.index_, model.a_matrix_.value_ = self._rows.indices, self._rows.data
+        model.a_matrix_.start_ = np.append(scaled.indptr, scaled.indptr[-1])
+        model.a_matrix_.index_, model.a_matrix_.value_ = scaled.indices, scaled.data
         solver.passModel(model)
         self._cut = np.zeros(d)  # the coefficients of the last row
         solver.run()
@@ -404,20 +426,43 @@ class Polytope(Domain):
             raise ValueError("the polytope is empty: no point satisfies `A_ub`, `b_ub`, `A_eq`, `b_eq` and `bounds`")
         return solver
 
-    def _bounding_box(self) -> np.ndarray:
-        """Return the least and the largest value of each variable, in the units of the user."""
-        box = np.empty((2, self.dimension))
-        for k in range(self.dimension):
+    def _bounding_box(self) -> tuple[np.ndarray, bool]:
+        """Return bounds of each variable, in the units of the user, and whether they are proven to hold for all points.
+
+        Each bound is proven by the multipliers of its linear program, up to what they leave over of the other variables.
+        For those without bounds of the user's that is at most ``left`` times the largest |x_j|. So for each point
+        max |x_j| ≤ largest + left · max |x_j|.
+        """
+        d = self.dimension
+        proven, left, ends, corners = np.empty((2, d)), np.zeros((2, d)), np.empty((2, d)), np.zeros(d)
+        for k in range(d):
             for side, sign in enumerate((1.0, -1.0)):
-                direction = np.zeros(self.dimension)
+                direction = np.zeros(d)
                 direction[k] = sign
-                point = self._minimise(direction)
-                if point is None:
+                found = self._minimise(direction)
+                if found is None:
                     raise ValueError(
                         f"the polytope is unbounded in variable {k}; `bounds` or more rows in `A_ub` must limit it"
                     )
-                box[side, k] = point[k] * self._unit
-        return box
+                ends[side, k] = found[0][k]
+                corners += found[0] / (2 * d)
+                value, left[side, k] = self._scaled.floor(direction, found[1], self._scaled.lower, self._scaled.upper)
+                proven[side, k] = sign * value
+        largest, share = float(np.abs(proven).max()), float(left.max())
+        self._inner = self._off_the_rows(corners) * self._units
+        if not share < 0.5:
+            return ends * self._units, False
+        reach = raised(largest / (1.0 - raised(share, 1)), 4)
+        proven[0] = np.maximum(np.nextafter(proven[0] - raised(left[0] * reach, 2), -math.inf), self._scaled.lower)
+        proven[1] = np.minimum(np.nextafter(proven[1] + raised(left[1] * reach, 2), math.inf), self._scaled.upper)
+        return proven * self._units, True
+
+    def _off_the_rows(self, point: np.ndarray) -> np.ndarray:
+        """Return the mean of a point and of vertices away from all rows that it is close to, so that it keeps off them."""
+        close = self._scaled.most - self._scaled.rows @ point < CLOSE
+        others = [self._minimise(self._scaled.rows[[i]].toarray().ravel()) for i in np.flatnonzero(close)]
+        mean = np.mean([point, *(found[0] for found in others if found is not None)], axis=0)
+        return np.clip(mean, self._scaled.lower, self._scaled.upper)
 
     def _solve(self) -> Any:
         """Run the solver from where it is, and once more from nothing if it is in doubt."""
@@ -430,20 +475,31 @@ class Polytope(Domain):
             found = self._solver.getModelStatus()
         return found
 
-    def _minimise(self, c: np.ndarray) -> np.ndarray | None:
-        """Return a minimiser of ⟨c, z⟩ without the cut, in the units of the model; None if there is none."""
+    def _minimise(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return (minimiser of ⟨c, z⟩, multipliers of the rows) without the cut, in the model's units; None if unbounded."""
         d = self.dimension
         self._solver.changeColsCost(d, np.arange(d, dtype=np.int32), c)
         self._solver.changeRowBounds(self._rows.shape[0], -np.inf, np.inf)
         if self._start is not None:
             self._solver.clearSolver()
             self._solver.setBasis(self._start)
-        found = self._solve()
-        if found == _highs().HighsModelStatus.kOptimal:
-            return np.array(self._solver.getSolution().col_value)
-        if found == _highs().HighsModelStatus.kUnbounded:
-            return None
-        raise RuntimeError(f"HiGHS could not minimise over the polytope: {self._solver.modelStatusToString(found)}")
+        for again in (False, True):
+            if again:
+                self._solver.clearSolver()
+            found = self._solve()
+            if found == _highs().HighsModelStatus.kUnbounded:
+                return None
+            if found != _highs().HighsModelStatus.kOptimal:
+                raise RuntimeError(f"HiGHS could not minimise over the polytope: {self._solver.modelStatusToString(found)}")
+            solution = self._solver.getSolution()
+            point = np.clip(np.array(solution.col_value), self._scaled.lower, self._scaled.upper)
+            prices = np.array(solution.row_dual)[: self._rows.shape[0]]
+            if self._scaled.doubt(c, point, prices) <= DOUBT:
+                return point, prices
+        raise RuntimeError(
+            "HiGHS could not minimise over the polytope to seven digits: its rows are too close to each other, or in units "
+            "too far apart; other units or fewer rows can help"
+        )
 
     def _minimise_in_cut(self, a: np.ndarray, bound: float) -> tuple[np.ndarray, float] | None:
         """Return (minimiser, multiplier) of the last objective where ⟨a, z⟩ ≤ bound; None if there is none or in doubt."""
@@ -455,49 +511,96 @@ class Polytope(Domain):
         if self._solve() != _highs().HighsModelStatus.kOptimal:
             return None
         solution = self._solver.getSolution()
-        return np.array(solution.col_value), max(-solution.row_dual[row], 0.0)
+        point = np.clip(np.array(solution.col_value), self._scaled.lower, self._scaled.upper)
+        return point, max(-solution.row_dual[row], 0.0)
+
+
+class _Scaled(NamedTuple):
+    """A polytope in the units of its variables and rows: powers of two, so that it is the same set, exactly."""
+
+    rows: Any  # (m, d), sparse
+    least: np.ndarray  # least ≤ rows @ z ≤ most
+    most: np.ndarray
+    lower: np.ndarray  # lower ≤ z ≤ upper
+    upper: np.ndarray
+
+    @quiet
+    def floor(self, c: np.ndarray, prices: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[float, float]:
+        """Return (value, left) with ⟨c, z⟩ ≥ value − left · max |z_j| for all z of the set, whatever the prices of the rows.
+
+        Neumaier and Shcherbina, Safe bounds in linear and mixed-integer linear programming, 2004: ⟨c, z⟩ is ⟨c − Aᵀy, z⟩
+        plus ⟨y, A z⟩, and both are bounded term by term. ``left`` is the sum of what c − Aᵀy has where ``lower`` or
+        ``upper`` is infinite.
+        """
+        # A price needs a finite side.
+        prices = np.where(prices > 0.0, np.where(np.isfinite(self.least), prices, 0.0), prices)
+        prices = np.where(prices < 0.0, np.where(np.isfinite(self.most), prices, 0.0), prices)
+        priced = prices != 0.0
+        by_rows = prices[priced] * np.where(prices > 0.0, self.least, self.most)[priced]
+        reduced = c - self.rows.T @ prices
+        doubt = raised((len(prices) + 4) * UNIT * (np.abs(c) + abs(self.rows).T @ np.abs(prices)), 4)
+        side = np.where(reduced > 0.0, lower, upper)
+        known, size = np.isfinite(side), np.maximum(np.abs(lower), np.abs(upper))
+        bounded = np.isfinite(size)
+        terms = np.concatenate([by_rows, (reduced * side)[known]])
+        margin = raised(UNIT * 4.0 * np.abs(terms).sum() + (doubt * size)[bounded].sum(), terms.size + 8)
+        value = sum_floor(np.concatenate([np.nextafter(terms, -math.inf), [-margin]]))
+        return value, float(raised(np.abs(reduced)[~known].sum() + doubt[~bounded].sum(), self.rows.shape[1] + 2))
+
+    def doubt(self, c: np.ndarray, point: np.ndarray, prices: np.ndarray) -> float:
+        """Return by how much a point violates the rows, or its value exceeds what the prices prove."""
+        values = self.rows @ point
+        violation = float(np.maximum(self.least - values, values - self.most).max(initial=0.0))
+        size = max(float(np.abs(point).max()), 1.0)
+        floor, left = self.floor(c, prices, self.lower, self.upper)
+        return max(violation, float(c @ point) - floor - left * size) / size
 
 
 @lmo.register(Polytope)
 def _(domain: Polytope, c: np.ndarray, out: np.ndarray) -> None:
-    point = domain._minimise(_scaled(c)[0])
-    if point is None:
+    found = domain._minimise(_scaled(c * domain._units)[0])
+    if found is None:
         raise RuntimeError("HiGHS found no minimiser over the polytope, though it is bounded")
-    np.multiply(point, domain._unit, out=out)
+    np.multiply(found[0], domain._units, out=out)
 
 
 @cut_lmo.register(Polytope)
 def _(domain: Polytope, c: np.ndarray, a: np.ndarray, b: float, out: np.ndarray) -> tuple[int, float]:
-    unit_c, size_c = _scaled(c)
-    unit_a, size_a = _scaled(a)
+    units, box = domain._units, domain._box / domain._units
+    _, size_c = _scaled(c * units)
+    unit_a, size_a = _scaled(a * units)
     if not (math.isfinite(size_c) and math.isfinite(size_a)) or math.isnan(b):
         return INVALID, math.nan
     bound = b / size_a if size_a > 0.0 else b
-    lmo(domain, unit_c, out)
-    if unit_a @ out <= bound:
+    lmo(domain, c, out)
+    if unit_a @ (out / units) <= bound:
         return FREE, 0.0
-    if np.minimum(unit_a * domain._box[0], unit_a * domain._box[1]).sum() <= bound:  # or no point of the box satisfies it
-        found = domain._minimise_in_cut(unit_a, bound / domain._unit)
+    if np.minimum(unit_a * box[0], unit_a * box[1]).sum() <= bound:  # or no point of the box satisfies it
+        found = domain._minimise_in_cut(unit_a, bound)
         if found is not None:
-            np.multiply(found[0], domain._unit, out=out)
+            np.multiply(found[0], units, out=out)
             return ACTIVE, found[1] * size_c / size_a
-    lmo(domain, unit_a, out)
-    if unit_a @ out > bound:
+    lmo(domain, a, out)
+    if unit_a @ (out / units) > bound:
         return EMPTY, math.inf
     return dual_search(domain, c, a, b, out)  # so near to empty that the solver does not see the points left
 
 
 @diameter.register(Polytope)
 def _(domain: Polytope) -> float:
-    return float(np.linalg.norm(domain._box[1] - domain._box[0]))
+    width = domain._box[1] - domain._box[0]
+    largest = float(width.max())
+    return largest * float(np.linalg.norm(width / largest)) if largest > 0.0 else 0.0
 
 
 @contains.register(Polytope)
 def _(domain: Polytope, x: np.ndarray, tol: float) -> bool:
-    margin = tol * float(np.abs(domain._box).max())
-    values = domain._rows @ x
-    inside = (x >= domain.lower - margin).all() and (x <= domain.upper + margin).all()
-    return bool(inside and (values >= domain._least - margin).all() and (values <= domain._most + margin).all())
+    width, size = domain._box[1] - domain._box[0], np.abs(domain._box).max(axis=0)
+    margin = tol * width + 4.0 * FEASIBILITY * size
+    if not ((x >= domain.lower - margin).all() and (x <= domain.upper + margin).all()):
+        return False
+    values, margins = domain._rows @ x, abs(domain._rows) @ margin
+    return bool((values >= domain._least - margins).all() and (values <= domain._most + margins).all())
 
 
 def _scaled(x: np.ndarray) -> tuple[np.ndarray, float]:
@@ -507,7 +610,7 @@ def _scaled(x: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _rows(matrix: Any, side: Any, name: str) -> tuple[Any, np.ndarray]:
-    """Return checked rows and right-hand sides, both divided by the largest entry of each row."""
+    """Return checked rows and right-hand sides."""
     if matrix is None or side is None:
         if matrix is not side:
             given, missing = ("A", "b") if side is None else ("b", "A")
@@ -519,9 +622,23 @@ def _rows(matrix: Any, side: Any, name: str) -> tuple[Any, np.ndarray]:
     rows = scipy.sparse.csr_array(rows, dtype=np.float64)
     checks.finite(rows.data, f"A_{name}")
     sides = checks.vector(side, f"b_{name}", rows.shape[0])
-    sizes = abs(rows).max(axis=1).toarray().ravel()
-    sizes[sizes == 0.0] = 1.0
-    return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / sizes) @ rows), sides / sizes
+    return rows, sides
+
+
+def _power_of_two(sizes: np.ndarray) -> np.ndarray:
+    """Return the powers of two next to some sizes, as far as they and their reciprocals are numbers."""
+    return np.ldexp(1.0, np.clip(np.frexp(sizes)[1], -1000, 1000))
+
+
+def _first_guess(rows: Any, most: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return units for variables without bounds: with them a row's term of such a variable is as large as its others."""
+    units = np.ones(known.size)
+    size = np.abs(most)[:, None] + abs(rows) @ known[:, None]
+    pattern = abs(rows).tocoo()
+    for i, j, value in zip(*pattern.coords, pattern.data, strict=True):
+        if value > 0.0 and size[i, 0] > 0.0:
+            units[j] = max(units[j] if units[j] != 1.0 else 0.0, size[i, 0] / value)
+    return _power_of_two(units)
 
 
 def _common_dimension(upper_rows: Any, equal_rows: Any, bounds: Any) -> int:
@@ -634,16 +751,54 @@ def complete(X: np.ndarray) -> None:
 
 
 @least_value.register(Polytope)
+@quiet
 def _least_value_over_polytope(domain: Polytope, c: np.ndarray, atom: np.ndarray) -> float:
-    return -math.inf
+    unit = float(_power_of_two(np.abs(c * domain._units).max(keepdims=True))[0])
+    scaled = c * domain._units / unit
+    if not np.isfinite(scaled).all():
+        return -math.inf
+    found = domain._minimise(scaled)
+    if found is None:
+        return -math.inf
+    lower, upper = domain._box / domain._units
+    lost = c.size * SUBNORMAL * float(np.abs(domain._box / domain._units).max())  # where c underflows in these units
+    value, _ = domain._scaled.floor(scaled, found[1], lower, upper)
+    return least_or_nothing(math.nextafter(math.nextafter(value - raised(lost, 4), -math.inf) * unit, -math.inf))
 
 
 @spread.register(Polytope)
 @quiet
 def _spread_of_polytope(domain: Polytope, e: np.ndarray) -> float:
-    return float(raised((e * np.abs(domain._box).max(axis=0) * (1.0 + 1e-6)).sum(), e.size + 2))
+    return float(raised(float((e * np.abs(domain._box).max(axis=0)).sum()), e.size + 1))
 
 
 @settle.register(Polytope)
+@quiet
 def _settle_in_polytope(domain: Polytope, x: np.ndarray, off: np.ndarray) -> bool:
-    return unsettled(off)
+    # A share of the way to a point that keeps away from all rows makes up for what x violates.
+    if (domain._least > -np.inf).any():
+        return unsettled(off)  # an equation holds in exact arithmetic, or it does not
+    clipped = np.clip(x, domain.lower, domain.upper)
+    inner = domain._inner
+    room = domain._most - _row_ceilings(domain, inner)
+    room -= 4.0 * UNIT * (np.abs(room) + np.abs(domain._most))
+    if not (room > 0.0).all():
+        return unsettled(off)
+    for tries in range(3):
+        excess = np.maximum(_row_ceilings(domain, clipped) - domain._most, 0.0)
+        excess = raised(excess + 4.0 * UNIT * np.abs(domain._most) * (excess > 0.0), 2) * (excess > 0.0)
+        share = float(raised((excess / (excess + room)).max(initial=0.0), 4)) if excess.any() else 0.0
+        if share <= 1e-12 or tries == 2:
+            break
+        clipped = np.clip(clipped + share * (inner - clipped), domain.lower, domain.upper)
+    if not share < 0.5:
+        return unsettled(off)
+    x[:] = clipped
+    off[:] = raised(share * np.abs(inner - x), 4) if share > 0.0 else 0.0
+    return True
+
+
+def _row_ceilings(domain: Polytope, x: np.ndarray) -> np.ndarray:
+    """Return numbers that are at least the values of the rows at x."""
+    sizes = abs(domain._rows) @ np.abs(x)
+    return domain._rows @ x + raised((domain.dimension + 8) * UNIT * sizes, 4) + 2 * domain.dimension * SUBNORMAL

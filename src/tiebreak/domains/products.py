@@ -77,6 +77,9 @@ class Columns(Domain, _Columns):
     def inner_sets(self) -> tuple[Domain, ...]:
         return (self.set,)
 
+    def middle(self, dimension: int) -> np.ndarray:
+        return np.tile(self.set.middle(self.rows), self.columns)
+
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         return {"x": x.reshape(self.columns, self.rows).T}
 
@@ -150,6 +153,9 @@ class Product(Domain, _Product):
 
     def inner_sets(self) -> tuple[Domain, ...]:
         return tuple(part for _, part, _ in self.named_parts())
+
+    def middle(self, dimension: int) -> np.ndarray:
+        return np.concatenate([part.middle(where.stop - where.start) for _, part, where in self.named_parts()])
 
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         views: dict[str, np.ndarray] = {}

@@ -1,6 +1,7 @@
 """Numbers that are proven to be large or small enough, whatever rounding and underflow did to them.
 
-A double is rounded by at most the share UNIT of its size or, where numbers run out of digits near zero, by less than SUBNORMAL.
+A double is rounded by at most the share UNIT of its size or, where numbers run out of digits near zero, by less than
+SUBNORMAL.
 NumPy may sum in any order: the bounds here hold for all of them.
 """
 
@@ -55,9 +56,9 @@ def norm_ceiling(x: np.ndarray) -> float:
 def eigenvalue_floor(matrix: np.ndarray) -> float:
     """Return a number that does not exceed the least eigenvalue of a symmetric matrix.
 
-    If a Cholesky factorisation of M ends in floating-point arithmetic, then the least eigenvalue of M is at least −γ trace M,
-    with γ = (n + 1) UNIT / (1 − 2 (n + 1) UNIT) (Rump, Verification of positive definiteness, 2006). M is the matrix less the
-    eigenvalue that LAPACK finds, and less a little more, which grows until the factorisation ends.
+    If a Cholesky factorisation of M ends in floating-point arithmetic, the least eigenvalue of M is at least −γ trace M,
+    with γ = (n + 1) UNIT / (1 − 2 (n + 1) UNIT) (Rump, Verification of positive definiteness, 2006). M is the matrix less
+    the eigenvalue that LAPACK finds, and less a little more, which grows until the factorisation ends.
     """
     n = matrix.shape[0]
     size = float(np.abs(matrix).max())

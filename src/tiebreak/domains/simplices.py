@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,7 +135,10 @@ class CappedSimplex(Domain, _CappedSimplex):
             raise ValueError(
                 f"`total` must be at most `cap` * `dimension`, or the set is empty, got {total:g} > {cap:g} * {dimension}"
             )
-        return super().__new__(cls, min(total, cap * dimension), cap, dimension)
+        total = min(total, cap * dimension)
+        while Fraction(total) > Fraction(cap) * dimension:  # by rounding, and in exact arithmetic no point would be left
+            total = math.nextafter(total, 0.0)
+        return super().__new__(cls, total, cap, dimension)
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
@@ -437,7 +441,9 @@ def _(domain, x, tol):
 
 @contains.register(CappedSimplex)
 def _(domain, x, tol):
-    return within(x, domain.cap, tol * domain.cap) and abs(plain_sum(x) - domain.total) <= tol * domain.total
+    return (
+        within(x, domain.cap, tol * min(domain.cap, domain.total)) and abs(plain_sum(x) - domain.total) <= tol * domain.total
+    )
 
 
 @kernel
@@ -506,8 +512,8 @@ def _settle_in_capped_simplex(domain: CappedSimplex, x: np.ndarray, off: np.ndar
 def settle_total(x: np.ndarray, total: float, cap: float, off: np.ndarray) -> bool:
     """Settle x, which is between 0 and the cap, where its sum is the total.
 
-    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one share
-    of what is missing to it.
+    Where it is too large all entries shrink by one factor; where it is too small they grow by one, or with a cap by one
+    share of what is missing to it.
     """
     rounding = gauge_rounding(x.size, total)
     found = float(x.sum())

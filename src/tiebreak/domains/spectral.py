@@ -1,7 +1,12 @@
 """Sets of matrices defined by their singular values or eigenvalues: the nuclear-norm ball and the spectrahedron.
 
-An atom is an outer product of one pair of vectors, found by the Lanczos iteration with full reorthogonalisation (Golub and
-Van Loan, Matrix Computations, chapter 10): a few products with the matrix, never a full decomposition.
+An atom is an outer product of one pair of vectors. Up to some hundred rows LAPACK finds it, in no more time than anything
+else; beyond, the Lanczos iteration with full reorthogonalisation (Golub and Van Loan, Matrix Computations, chapter 10), by
+products with the matrix alone.
+
+Lanczos knows only the directions that its start has a part in. If the space that it spans is invariant, it goes on with a
+new vector across that space; and where it starts depends on the matrix, so that no matrix made of earlier atoms hides a
+direction from it. What it finds still is no proof: :func:`least_value` has its own.
 """
 
 from __future__ import annotations
@@ -32,19 +37,23 @@ from tiebreak.domains.rounding import (
     eigenvalue_floor,
     gauge_rounding,
     least_or_nothing,
+    norm_ceiling,
     quiet,
     raised,
     settle_by_gauge,
     singular_value_ceiling,
 )
 from tiebreak.engine import generic, kernel
-from tiebreak.vectors import abs_argmax, copy, dot, fill, scale
+from tiebreak.vectors import abs_argmax, copy, dot, fill, magnitude, scale
 
-BASIS = 300  # vectors kept at most; smaller matrices are solved exactly, larger ones by restarting
+DENSE = 200  # rows (of the smaller side) up to which a full decomposition takes no longer
+BASIS = 300  # vectors kept at most, then Lanczos begins again with the best of them
 RESTARTS = 20
 RESIDUAL = 1e-13  # of an eigenpair, relative to the largest eigenvalue: a bound on the error of the value
 ROUNDING = 1e-15
 STIR = 0.01  # share of a random vector in a start from the last answer, which may lack the next one's direction
+EARLY = 12  # steps: an answer that comes sooner may be that of an invariant space with a bit of rounding
+AGAIN = 3  # times at most a new vector is taken across an invariant space: one has a part in all directions left
 
 
 class _NuclearBall(NamedTuple):
@@ -81,6 +90,9 @@ class NuclearBall(Domain, _NuclearBall):
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         return {"x": x.reshape(self.rows, self.columns)}
 
+    def middle(self, dimension: int) -> np.ndarray:
+        return np.zeros(dimension)
+
 
 class _Spectrahedron(NamedTuple):
     n: int
@@ -116,54 +128,72 @@ class Spectrahedron(Domain, _Spectrahedron):
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         return {"x": x.reshape(self.n, self.n)}
 
+    def middle(self, dimension: int) -> np.ndarray:
+        return (np.eye(self.n) * (self.trace / self.n)).ravel()
+
 
 @lmo.register(NuclearBall)
 def _(domain, c, out):
-    v = np.empty(domain.columns)
-    stir(v, 0.0)
-    top_pair(domain, c, v, out)
+    top_pair(domain, c, False, out)
 
 
 @next_atom.register(NuclearBall)
 def _(domain, c, a, out):
-    v = np.empty(domain.columns)
-    start_from_row(out, v)
-    top_pair(domain, c, v, out)
+    top_pair(domain, c, True, out)
 
 
 @lmo.register(Spectrahedron)
 def _(domain, c, out):
-    v = np.empty(domain.n)
-    stir(v, 0.0)
-    least_pair(domain, c, v, out)
+    least_pair(domain, c, False, out)
 
 
 @next_atom.register(Spectrahedron)
 def _(domain, c, a, out):
-    v = np.empty(domain.n)
-    start_from_row(out, v)
-    least_pair(domain, c, v, out)
+    least_pair(domain, c, True, out)
 
 
-@kernel
-def top_pair(domain, c, v, out):
-    """Set out to −radius u vᵀ for the top singular pair of c, by the eigenvectors v of cᵀc, starting from v."""
+@kernel(inline=False)
+def top_pair(domain, c, warm, out):
+    """Set out to −radius u vᵀ for the top singular pair of c; ``warm`` if out holds an atom to start from."""
     size = abs(c[abs_argmax(c)])
-    matrix = c.reshape(domain.rows, domain.columns)
-    u = np.empty(domain.rows)
-    top_vector(Gram(matrix, size if size > 0.0 else 1.0, u), v)
-    for i in range(domain.rows):
-        u[i] = dot(matrix[i], v) / size if size > 0.0 else 0.0
-    norm = math.sqrt(dot(u, u))
+    if size == 0.0:
+        fill(out, 0.0)
+        return
+    matrix = c.reshape(domain.rows, domain.columns) / size
+    tall = domain.rows > domain.columns
+    if tall:
+        matrix = matrix.T.copy()
+    u = np.empty(matrix.shape[0])
+    if u.size <= DENSE:
+        _, vectors = np.linalg.eigh(np.dot(matrix, matrix.T))
+        for i in range(u.size):
+            u[i] = vectors[i, u.size - 1]
+    else:
+        begin(c, warm, out, domain.columns, tall, u)
+        top_vector(Gram(matrix, np.empty(matrix.shape[1])), u)
+    v = np.zeros(matrix.shape[1])
+    for i in range(u.size):
+        subtract(-u[i], matrix[i], v)
+    norm = math.sqrt(dot(v, v))
     factor = -domain.radius / norm if norm > 0.0 else 0.0
-    fill_outer(factor, u, v, out)
+    if tall:
+        fill_outer(factor, v, u, out)
+    else:
+        fill_outer(factor, u, v, out)
 
 
-@kernel
-def least_pair(domain, c, v, out):
-    """Set out to trace · v vᵀ for the eigenvector v of the smallest eigenvalue of (c + cᵀ)/2, starting from v."""
+@kernel(inline=False)
+def least_pair(domain, c, warm, out):
+    """Set out to trace · v vᵀ for the eigenvector v of the smallest eigenvalue of (c + cᵀ)/2; ``warm`` as above."""
     size = abs(c[abs_argmax(c)])
-    top_vector(Negative(c.reshape(domain.n, domain.n), size if size > 0.0 else 1.0), v)
+    v = np.empty(domain.n)
+    if domain.n <= DENSE:
+        _, vectors = np.linalg.eigh(symmetric_part(c / (size if size > 0.0 else 1.0), domain.n))
+        for i in range(v.size):
+            v[i] = vectors[i, 0]
+    else:
+        begin(c, warm, out, domain.n, True, v)
+        top_vector(Negative(c.reshape(domain.n, domain.n), size if size > 0.0 else 1.0), v)
     fill_outer(domain.trace, v, v, out)
 
 
@@ -176,9 +206,11 @@ def fill_outer(factor, u, v, out):
 
 
 @kernel
-def stir(v, share):
-    """Set v to share · v plus a fixed pseudo-random vector (Park and Miller's generator), of norm one."""
-    state = 20_240_229
+def stir(v, share, seed):
+    """Set v to share · v plus a pseudo-random vector (Park and Miller's generator), of norm one."""
+    state = 1 + seed % 2_147_483_646
+    for _ in range(3):  # seeds next to each other begin alike
+        state = state * 48_271 % 2_147_483_647
     for i in range(v.size):
         state = state * 48_271 % 2_147_483_647
         v[i] = (share * v[i] if share > 0.0 else 0.0) + (state / 2_147_483_647.0 - 0.5)
@@ -186,22 +218,34 @@ def stir(v, share):
 
 
 @kernel
-def start_from_row(atom, v):
-    """Set v to the direction of the rows of an atom, with a bit of a random vector."""
-    i = abs_argmax(atom)
-    row = i // v.size
-    largest = abs(atom[i])
-    for j in range(v.size):
-        v[j] = atom[row * v.size + j] / largest if largest > 0.0 else 0.0
-    stir(v, math.sqrt(v.size) / STIR)
+def begin(c, warm, atom, columns, along_rows, v):
+    """Set v to where Lanczos begins: a random vector that depends on c, with most of the last atom if there is one."""
+    share = 0.0
+    if warm:
+        i = abs_argmax(atom)
+        largest = abs(atom[i])
+        for j in range(v.size):
+            entry = atom[i // columns * columns + j] if along_rows else atom[j * columns + i % columns]
+            v[j] = entry / largest if largest > 0.0 else 0.0
+        share = math.sqrt(v.size) / STIR
+    stir(v, share, seed_of(c))
+
+
+@kernel
+def seed_of(x):
+    """Return a whole number ≥ 0 that depends on all bits of x."""
+    seed = 0
+    for i in range(x.size):
+        bits = magnitude(x[i])
+        seed = (31 * seed + (bits >> 31) + (bits & 0x7FFF_FFFF)) % 2_147_483_647
+    return seed
 
 
 class Gram(NamedTuple):
-    """The operator x → MᵀM x for M = matrix / size."""
+    """The operator x → MMᵀ x."""
 
     matrix: np.ndarray
-    size: float
-    work: np.ndarray  # room for M x
+    work: np.ndarray  # room for Mᵀx
 
 
 class Negative(NamedTuple):
@@ -218,12 +262,11 @@ def apply(operator, x, out):
 
 @apply.register(Gram)
 def _(operator, x, out):
-    fill(out, 0.0)
-    for i in range(operator.matrix.shape[0]):
-        row = operator.matrix[i]
-        value = dot(row, x) / operator.size
-        for j in range(out.size):
-            out[j] += value * (row[j] / operator.size)
+    fill(operator.work, 0.0)
+    for i in range(x.size):
+        subtract(-x[i], operator.matrix[i], operator.work)
+    for i in range(x.size):
+        out[i] = dot(operator.matrix[i], operator.work)
 
 
 @apply.register(Negative)
@@ -254,30 +297,48 @@ def lanczos(operator, basis, diagonal, beside, v):
     steps = basis.shape[0]
     rest = np.empty(v.size)
     look, size = 1, 0.0
+    since, again = 0, 0  # where the last vector across an invariant space came in, and how many did
     copy(v, basis[0])
     for k in range(steps):
         apply(operator, basis[k], rest)
         diagonal[k] = dot(rest, basis[k])
-        for _ in range(2):  # once leaves what rounding lost, twice is enough
-            for j in range(k + 1):
-                subtract(dot(basis[j], rest), basis[j], rest)
-        beside[k] = math.sqrt(dot(rest, rest))
+        beside[k] = remove_basis(basis, k + 1, rest)
         size = max(size, abs(diagonal[k]), beside[k])
-        closed = beside[k] <= ROUNDING * size  # the Krylov space is invariant
+        closed = beside[k] <= ROUNDING * size  # the space is invariant
         if k + 1 == look or k + 1 == steps or closed:
             values, vectors = np.linalg.eigh(tridiagonal(diagonal, beside, k + 1))
             residual = beside[k] * abs(vectors[k, k])
             good = closed or residual <= RESIDUAL * max(abs(values[0]), abs(values[k]))
-            if good or k + 1 == steps:
+            early = good and k - since < EARLY and again < AGAIN and k + 1 < steps
+            if (good or k + 1 == steps) and not early:
                 fill(v, 0.0)
                 for j in range(k + 1):
                     subtract(-vectors[j, k], basis[j], v)
                 scale(1.0 / math.sqrt(dot(v, v)), v)
                 return good or steps == v.size
-            look += max(1, look // 4)
+            if early:
+                again += 1
+                since = k + 1
+                stir(rest, 0.0, 1_000_003 * again + k)
+                remove_basis(basis, k + 1, rest)
+                scale(1.0 / math.sqrt(dot(rest, rest)), rest)
+                remove_basis(basis, k + 1, rest)
+                beside[k] = 0.0
+            if k + 1 >= look:
+                look += max(1, look // 4)
+        norm = math.sqrt(dot(rest, rest))
         for i in range(v.size):
-            basis[k + 1, i] = rest[i] / beside[k]
+            basis[k + 1, i] = rest[i] / norm
     return True
+
+
+@kernel
+def remove_basis(basis, count, rest):
+    """Remove from a vector what it has in the directions of a basis, and return the norm of what is left."""
+    for _ in range(2):  # once leaves what rounding lost, twice is enough
+        for j in range(count):
+            subtract(dot(basis[j], rest), basis[j], rest)
+    return math.sqrt(dot(rest, rest))
 
 
 @kernel
@@ -398,7 +459,7 @@ def _least_value_over_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.
 def _least_value_over_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
     matrix = c.reshape(domain.n, domain.n)
     half = 0.5 * matrix + 0.5 * matrix.T  # halves are exact, and their sum is rounded, entry by entry
-    rounding = raised(UNIT * float(np.linalg.norm(half)), domain.n**2) + 2 * domain.n * SUBNORMAL
+    rounding = raised(UNIT * norm_ceiling(half.ravel()), 1) + 2 * domain.n * SUBNORMAL
     least = eigenvalue_floor(half) - rounding
     return least_or_nothing(math.nextafter(math.nextafter(least, -math.inf) * domain.trace, -math.inf))
 
@@ -466,7 +527,7 @@ def defects(matrix: np.ndarray, trace: float) -> tuple[float, float]:
     """Return by how much the least eigenvalue may be below zero, and by how much the trace may be wrong."""
     n = matrix.shape[0]
     half = 0.5 * matrix + 0.5 * matrix.T
-    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * float(np.linalg.norm(half)), n * n) + 2 * n * SUBNORMAL
+    below = max(-eigenvalue_floor(half), 0.0) + raised(UNIT * norm_ceiling(half.ravel()), 1) + 2 * n * SUBNORMAL
     diagonal = np.diagonal(matrix)
     doubt = abs(float(diagonal.sum()) - trace) + (n + 8) * 2.0 * UNIT * (float(np.abs(diagonal).sum()) + trace)
     return raised(below, 4), raised(doubt, 4)
