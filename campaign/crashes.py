@@ -52,10 +52,10 @@ def killed_runs(trial: Round) -> None:
 COLD = """
 import numpy as np, tiebreak
 rng = np.random.default_rng(0)
-f, g = (tiebreak.LeastSquares(rng.standard_normal((5, 8)), rng.standard_normal(5)) for _ in range(2))
-problem = tiebreak.Problem(f, g, tiebreak.L1Ball(1.0))
-result = tiebreak.minimize(problem, tiebreak.CGBiO(), max_iterations=50, progress=False)
-print(result.x.tobytes().hex(), result.upper_bound_gap.hex(), result.lower_bound_gap.hex())
+A, c, a = rng.standard_normal((5, 8)), rng.standard_normal(8), rng.standard_normal(8)
+value, gradient = tiebreak.LeastSquares(A, A @ c).value_and_gradient(a)
+cut = tiebreak.L1Ball(1.0).cut_lmo(c, a, -0.1)
+print(value.hex(), gradient.tobytes().hex(), cut.point.tobytes().hex(), cut.multiplier.hex())
 """
 
 
