@@ -5,7 +5,8 @@ A stream, and bounds with a confidence
 Parcels take one of twelve routes. How long a route takes is seen only from trips, which come one by one and are not
 stored. Four routes are the fastest in the mean, all the same, but nobody knows. We want the least expected time and,
 among all ways to reach it, the one that spreads the parcels most evenly. On a stream nothing is known exactly; still
-each answer has bounds, which hold with a probability that you choose.
+each answer has bounds, which hold with a probability that you choose. They are approximate here: nobody knows how long a
+trip may take at most, and so they assume that the mean of many trips is nearly normal.
 """
 
 import matplotlib.pyplot as plt
@@ -47,8 +48,8 @@ gaps = np.array(points) @ times - times.min()
 # More fresh samples, better bounds
 # ---------------------------------
 #
-# ``certify`` looks at the answer with samples that the run has not seen. With ``delta=0.01`` it errs at most once in
-# a hundred times.
+# ``certify`` looks at the answer with samples that the run has not seen. With ``delta=0.01`` it should err about once in
+# a hundred times at most.
 
 sizes = [500, 2000, 8000, 32_000, 128_000]
 certificates = [tiebreak.certify(problem, result.x, samples=size, delta=0.01) for size in sizes]

@@ -63,7 +63,7 @@ def test_functions_are_called_on_as_many_samples_as_are_counted(problem):
         return FiniteSum(objective.n_samples, objective.dimension, ask)
 
     counted = Problem(counting("upper", problem.upper), counting("lower", problem.lower), problem.domain)
-    result = minimize(counted, QUICK, max_queries=3000)
+    result = minimize(counted, QUICK, max_queries=3000, check=False)  # whose calls are no queries
     records = len(result.history) * problem.upper.n_samples
     assert seen["upper"] == result.evaluations.upper + records
     assert seen["lower"] == result.evaluations.lower + records
@@ -169,7 +169,7 @@ def test_a_function_that_fails_ends_the_run_with_what_was_reached(problem, level
     broken = FiniteSum(12, 18, faulty, convex=True)
     parts = {**problem._asdict(), level: broken}
     with pytest.warns(RuntimeWarning, match=words):
-        result = minimize(Problem(**parts), QUICK, max_queries=100_000)
+        result = minimize(Problem(**parts), QUICK, max_queries=100_000, check=False)
     assert result.status is status
     assert not result.success
     assert words in result.message
@@ -190,8 +190,8 @@ def test_a_function_that_fails_at_once_raises(problem):
 
 def test_a_compiled_objective_that_overflows_is_caught():
     # ½ r² overflows beyond 1e154: finite data, finite x, infinite loss.
-    A = np.array([[1e160, 1.0], [1.0, 2.0]])
-    problem = Problem(LeastSquares(A, [1.0, 1.0]), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0))
+    A = np.array([[1e139, 1.0], [1.0, 2.0]])
+    problem = Problem(LeastSquares(A, [1.0, 1.0]), LeastSquares([[1.0, 1.0]], [1e21]), L1Ball(2e21))
     assert problem.compiled
     with pytest.warns(RuntimeWarning, match="upper objective"):
         result = minimize(problem, QUICK, max_queries=10_000)
@@ -265,13 +265,13 @@ def test_a_failure_between_two_phases_leaves_the_first_point(problem):
         return problem.lower.value_and_gradient(x, indices)
 
     parts = problem._replace(lower=FiniteSum(12, 18, lower))
-    whole = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000)
+    whole = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000, check=False)
     seeking = whole.history.phase == 0
     for k in range(len(calls)):
         calls.clear()
         limit[:] = [k + 5]
         with pytest.warns(RuntimeWarning, match="gone"):
-            result = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000)
+            result = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000, check=False)
         assert result.iterations == (result.history.iteration[-1] if result.history.phase[-1] else 0)
         if len(result.history) > seeking.sum():
             break

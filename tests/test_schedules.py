@@ -65,7 +65,10 @@ def test_the_constants_of_the_paper():
         ),
         (lambda: SBCGI(batch_size=0), "`batch_size` must be a whole number ≥ 1, got 0"),
         (lambda: SBCGF(upper_period=-1), "`upper_period` must be a whole number ≥ 1, got -1"),
-        (lambda: SBCGF(step="fast"), "`step` must be a finite number, got 'fast'"),
+        (
+            lambda: SBCGF(step="fast"),
+            "`step` must be a finite number between 0 and 1, or a function of the iteration t = 0, 1, …, got 'fast'",
+        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_named(make, message):

@@ -29,6 +29,7 @@ from tiebreak.domains import (
     UnitSimplex,
     WeightedL1Ball,
 )
+from tiebreak.gradients import Comparison, GradientError, GradientReport, check_gradient
 from tiebreak.methods import (
     AIRG,
     DBGD,
@@ -57,6 +58,7 @@ from tiebreak.methods import (
 )
 from tiebreak.minimize import Snapshot, minimize
 from tiebreak.objectives import (
+    AssumptionError,
     ConeDistance,
     Covariance,
     Dictionary,
@@ -99,6 +101,7 @@ __all__ = [
     "SBCGI",
     "SBCGIM",
     "ARIPSeG",
+    "AssumptionError",
     "Auto",
     "BiFISTA",
     "BiGSAM",
@@ -109,6 +112,7 @@ __all__ = [
     "Certificate",
     "CheckpointError",
     "Columns",
+    "Comparison",
     "ConeDistance",
     "Counts",
     "Covariance",
@@ -121,6 +125,8 @@ __all__ = [
     "FCBiO",
     "FiniteSum",
     "Floors",
+    "GradientError",
+    "GradientReport",
     "GroupBall",
     "HalfSpace",
     "History",
@@ -159,6 +165,7 @@ __all__ = [
     "UnitSimplex",
     "WeightedL1Ball",
     "certify",
+    "check_gradient",
     "constant",
     "data",
     "from_jax",

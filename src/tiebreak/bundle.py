@@ -26,6 +26,7 @@ from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 
 MAX_ATOMS = 60
 ACCURACY = 1e-3  # of the bound, relative to how far it lies below f's highest line at x
+NOTHING = 1e-200  # relative: the variation of a line on a set that is a point, for all that can be seen
 LARGEST = 1e7  # weight of a line of g, when all lines vary by about 1 on Z: without a limit the first programs have none
 
 
@@ -70,9 +71,8 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
     p, k = upper.values.size, lower.values.size
     highest = float(upper.values.max())
     heights = upper.values - highest
-    unit = max(max(map(abs, heights)), *(variation(domain, x, gradient) for gradient in upper.gradients)) or 1.0
-    pairs = zip(lower.values, lower.gradients, strict=True)
-    units = np.array([max(abs(value), variation(domain, x, gradient)) or 1.0 for value, gradient in pairs])
+    unit = max(sizes(domain, x, Lines(heights, upper.gradients)))
+    units = sizes(domain, x, lower)
     values = np.concatenate([heights / unit, lower.values / units])
     gradients = np.vstack([upper.gradients / unit, lower.gradients / units[:, None]])
     relative = (2 * x.size + p + k + FEW_OPERATIONS) * UNIT  # of sums over lines and over variables
@@ -104,9 +104,13 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
     return Bound(highest + best * unit, best_weights[:p], best_weights[p:] * unit / units, point)
 
 
-def variation(domain: Any, x: np.ndarray, gradient: np.ndarray) -> float:
-    """Return a bound of Σ |gradient_j| (|s_j| + |x_j|) over s ∈ Z: what a line varies by, whatever the units of x."""
-    return float(spread(domain, np.abs(gradient)) + np.abs(gradient) @ np.abs(x))
+def sizes(domain: Any, x: np.ndarray, lines: Lines) -> np.ndarray:
+    """Return how large each line is on Z, its value at x and what it varies by, whatever the units of x."""
+    found = []
+    for value, gradient in zip(lines.values, np.abs(lines.gradients), strict=True):
+        variation = float(spread(domain, gradient) + gradient @ np.abs(x))
+        found.append(max(abs(value), variation, NOTHING * gradient.max()) or 1.0)
+    return np.array(found)
 
 
 def _program(values: np.ndarray, rows: np.ndarray, p: int) -> Any:

@@ -29,10 +29,11 @@ from tiebreak import checkpoint, checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
-from tiebreak.problem import Problem
+from tiebreak.problem import Problem, check_problem
 
 CONTRADICTION = 1e-6  # relative: by how much g may be below its proven floor before something is said to be wrong
 FRESH = 0xF1E5  # sets the samples of certificates apart from those of runs with the same seed
+APPROXIMATE = "approximate: assumes that batch means are nearly normal; value_range and gradient_bound make it proven"
 STRIDES = (0.2, 0.5)  # from x towards the point that a bundle proposes, where its next half-space is taken, in turns
 
 
@@ -94,6 +95,9 @@ class Certificate(NamedTuple):
         The probability with which both bounds and both errors hold, all together: 1, or 1 − δ with a stream at a level.
     samples : int
         Fresh samples drawn for it at each level that is a stream.
+    approximate : bool
+        Whether that probability rests on batch means of a stream being nearly normal, which is not proven; it is False where
+        each stream has a ``value_range`` and a ``gradient_bound``.
     """
 
     upper: float
@@ -109,6 +113,7 @@ class Certificate(NamedTuple):
     lower_error: float = 0.0
     confidence: float = 1.0
     samples: int = 0
+    approximate: bool = False
 
     @property
     def finite(self) -> bool:
@@ -122,7 +127,8 @@ class Certificate(NamedTuple):
         rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_bound_gap)]
         if self.confidence < 1.0:
             rows.append(("with probability", self.confidence))
-        return "\n".join(f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows)
+        lines = [f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows]
+        return "\n".join([*lines, APPROXIMATE] if self.approximate else lines)
 
 
 class Look(NamedTuple):
@@ -159,8 +165,12 @@ def certify(
     samples: int | None = None,
     delta: float | None = None,
     seed: int = 0,
+    check: bool = True,
 ) -> Certificate:
-    """Return what full gradients, or fresh samples of a stream, prove about a point of the domain.
+    """Return what full gradients, or fresh samples of a stream, say about a point of the domain.
+
+    Full gradients prove it. On a stream it is proven, up to a probability of δ, if the stream has a ``value_range`` and a
+    ``gradient_bound``; else it is approximate, and ``certificate.approximate`` says so.
 
     Parameters
     ----------
@@ -184,6 +194,9 @@ def certify(
         problems without a stream; ``points`` may lower the least g that is known.
     seed : int
         With a stream: of the fresh samples.
+    check : bool
+        Whether to compare gradients that a ``FiniteSum`` or a ``Stream`` computes with differences of values first, as
+        :func:`check_gradient` does: with wrong ones nothing would hold.
 
     Returns
     -------
@@ -193,6 +206,10 @@ def certify(
     ------
     ValueError
         If a point does not lie in the domain, or an objective is not finite at it.
+    GradientError
+        If a function's gradient is not that of its values.
+    AssumptionError
+        If a sample contradicts the ``value_range`` or the ``gradient_bound`` of a stream.
 
     Examples
     --------
@@ -205,10 +222,17 @@ def certify(
     f(x) − f* ≤ 1.1e-07
     """
     bundle = checks.whole(bundle, "bundle")
+    check_problem(problem)
+    if not isinstance(floors, Floors):
+        raise ValueError(f"`floors` must be the `floors` of a certificate, got {checks.shown(floors)}")
+    if not isinstance(points, Iterable):
+        raise ValueError(f"`points` must be a list of points, got {checks.shown(points)}")
+    if check:
+        _check_gradients(problem, x)
     if problem.upper.endless or problem.lower.endless:
         if floors != NOTHING:
             raise ValueError("`floors` must be left out for a stream: its bounds are made of fresh samples alone")
-        return _certify_stream(problem, x, bundle, points, samples, delta, seed)
+        return _certify_stream(problem, x, bundle, points, samples, delta, seed, check)
     for name, value in (("samples", samples), ("delta", delta)):
         if value is not None:
             raise ValueError(f"`{name}` is for streams, and all samples of this problem are known: its bounds are certain")
@@ -223,9 +247,11 @@ def certify(
 
 
 def _certify_stream(
-    problem: Problem, x: Any, bundle: int, points: Iterable[Any], samples: Any, delta: Any, seed: Any
+    problem: Problem, x: Any, bundle: int, points: Iterable[Any], samples: Any, delta: Any, seed: Any, check: bool
 ) -> Certificate:
     from tiebreak import sampled  # which makes certificates
+    from tiebreak.fresh import Fresh
+    from tiebreak.gradients import Watched
 
     if bundle != 1:
         raise ValueError(f"`bundle` must be 1 for a stream, whose half-spaces are not known exactly, got {bundle}")
@@ -233,8 +259,15 @@ def _certify_stream(
     delta = confidence_level(0.05 if delta is None else delta)
     point = _inside(problem, x.x if hasattr(x, "certificate") else x, "x")
     others = [_inside(problem, other, "points") for other in points]
-    take = sampled.Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    take: Any = Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    take = Watched(take, problem, point) if check else take
     return sampled.evaluate(problem, point, take, samples, delta, others)
+
+
+def _check_gradients(problem: Problem, x: Any) -> None:
+    from tiebreak.gradients import check_gradients
+
+    check_gradients(problem, _inside(problem, x.x if hasattr(x, "certificate") else x, "x"))
 
 
 def confidence_level(delta: Any) -> float:

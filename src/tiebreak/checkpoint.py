@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+from tiebreak.digest import digest
+
+__all__ = ["CheckpointError", "check_identity", "digest", "flatten", "load", "save", "write_whole"]
 
 FORMAT = 2
 
@@ -75,38 +77,3 @@ def flatten(value: Any, prefix: str = "state") -> dict[str, np.ndarray]:
     for name, part in zip(value._fields, value, strict=True):
         arrays.update(flatten(part, f"{prefix}.{name}"))
     return arrays
-
-
-def digest(value: Any) -> str:
-    """Return a hash of a value: of all data in it, and of the values (not the code) of its schedules.
-
-    An object of another kind counts by what its ``fingerprint()`` returns, if it has one, else by its ``repr``, or by its
-    type if that is the default one, which differs from process to process.
-    """
-    hasher = hashlib.blake2b(digest_size=12)
-
-    def feed(part: Any) -> None:
-        if isinstance(part, np.ndarray):
-            hasher.update(f"{part.dtype}{part.shape}".encode())
-            hasher.update(np.ascontiguousarray(part).data)
-        elif is_dataclass(part) and not isinstance(part, type):
-            feed(type(part).__name__)
-            for field in fields(part):
-                feed(getattr(part, field.name))
-        elif isinstance(part, tuple):
-            feed(type(part).__name__)
-            for entry in part:
-                feed(entry)
-        elif hasattr(part, "fingerprint"):
-            feed(type(part).__name__)
-            feed(part.fingerprint())
-        elif callable(part):
-            hasher.update(getattr(part, "__qualname__", type(part).__name__).encode())
-        elif type(part).__repr__ is object.__repr__:
-            feed(type(part).__qualname__)
-        else:
-            hasher.update(repr(part).encode())
-        hasher.update(b"\0")
-
-    feed(value)
-    return hasher.hexdigest()

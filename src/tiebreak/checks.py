@@ -11,10 +11,7 @@ import numpy as np
 
 def real(value: Any, name: str, *, above: float | None = None, least: float | None = None) -> float:
     """Return a finite number within the given limits."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = as_float(value)
     wanted = "a finite number"
     if above is not None:
         wanted += f" > {above:g}"
@@ -30,6 +27,8 @@ def whole(value: Any, name: str, *, least: int = 1) -> int:
     """Return a whole number, at least ``least``."""
     try:
         number = operator.index(value)
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
     except TypeError:
         if not (isinstance(value, float) and value.is_integer()):  # 1e6 is how people write a million
             raise ValueError(f"`{name}` must be a whole number ≥ {least}, got {shown(value)}") from None
@@ -37,6 +36,27 @@ def whole(value: Any, name: str, *, least: int = 1) -> int:
     if number < least:
         raise ValueError(f"`{name}` must be a whole number ≥ {least}, got {shown(value)}")
     return number
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return True or False: "no" and 0 are neither."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"`{name}` must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def as_float(value: Any) -> float:
+    """Return a number as a float; NaN if it is none, as texts and truth values are, or too large."""
+    if isinstance(value, (str, bytes, bytearray, bool, np.bool_)) or np.ma.is_masked(value):
+        return math.nan
+    if getattr(value, "dtype", None) is not None and getattr(value.dtype, "kind", "f") not in "fiuV":
+        return math.nan
+    if getattr(value, "ndim", 0):  # NumPy makes a number of an array of one
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def vector(value: Any, name: str, size: int | None = None) -> np.ndarray:
@@ -52,24 +72,63 @@ def vector(value: Any, name: str, size: int | None = None) -> np.ndarray:
 
 def finite(array: np.ndarray, name: str) -> None:
     """Raise if an array holds NaN or infinity, and say where the first one is."""
+    if not all_finite(array):
+        bad = np.argwhere(~np.isfinite(array))
+        place = ", ".join(str(int(i)) for i in bad[0])
+        raise ValueError(
+            f"`{name}` must hold finite numbers, got {array[tuple(bad[0])]} at [{place}] ({len(bad)} such entries); "
+            f"remove or impute them first"
+        )
+
+
+def all_finite(array: np.ndarray) -> bool:
+    """Return whether all numbers of an array are finite; without room for an array of its size, if they are."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum() if array.dtype.kind == "f" else 0.0
-    if not math.isfinite(total):
-        bad = np.argwhere(~np.isfinite(array))
-        if len(bad):
-            place = ", ".join(str(int(i)) for i in bad[0])
-            raise ValueError(
-                f"`{name}` must hold finite numbers, got {array[tuple(bad[0])]} at [{place}] ({len(bad)} such entries); "
-                f"remove or impute them first"
-            )
+    return math.isfinite(total) or bool(np.isfinite(array).all())
 
 
 def numbers(value: Any, name: str) -> np.ndarray:
     """Return an array of real numbers."""
-    array = np.asarray(value)
+    unmasked(value, name)
+    try:
+        array = np.asarray(value)
+    except Exception:  # ragged lists, and whatever an object of another kind raises when it is asked for an array
+        raise ValueError(f"`{name}` must hold real numbers, rows of one length each, got {shown(value)}") from None
     if array.dtype.kind not in "fiub":
         raise ValueError(f"`{name}` must hold real numbers, got {shown(value)} of type {array.dtype}")
     return array
+
+
+def unmasked(value: Any, name: str) -> None:
+    """Raise if an array, or a row of a list of them, is a masked one that hides entries: what is hidden would be used."""
+    rows = value if isinstance(value, (list, tuple)) else [value]
+    hidden = sum(int(np.ma.getmaskarray(row).sum()) for row in rows if isinstance(row, np.ma.MaskedArray))
+    if hidden:
+        raise ValueError(
+            f"`{name}` must hold numbers everywhere, got a masked array with {hidden} masked entries;"
+            f" remove or impute them first, say by .filled(value)"
+        )
+
+
+SMALLEST, LARGEST = 1e-140, 1e140  # that the largest number of data may be: squares of others underflow or overflow
+AT_ONCE = 2**17  # numbers that are looked at together, so that they are read from memory once
+
+
+def data(array: np.ndarray, name: str) -> None:
+    """Raise if a contiguous array of data is not finite, or so small or large that squares are lost; zeros are fine."""
+    flat, largest = array.reshape(-1), 0.0
+    for start in range(0, flat.size, AT_ONCE):
+        part = flat[start : start + AT_ONCE]
+        low, high = float(part.min()), float(part.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            finite(array, name)
+        largest = max(largest, -low, high)
+    if largest != 0.0 and not SMALLEST <= largest <= LARGEST:
+        raise ValueError(
+            f"`{name}` must have a largest entry between {SMALLEST:g} and {LARGEST:g} in size, or its squares are lost,"
+            f" got {largest:g}; rescale the data"
+        )
 
 
 def shown(value: Any) -> str:

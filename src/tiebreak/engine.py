@@ -241,8 +241,9 @@ def hash_of_sources(without: Collection[str] = ()) -> str:
 # Files and folders that neither hold a kernel nor give one a constant: after a change of theirs kernels are what they were.
 NO_KERNELS = frozenset(
     {
-        *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "experiments"),
-        *("figures.py", "learn", "minimize.py", "progress.py", "prover.py", "result.py", "sampled.py", "sources.py"),
+        *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "digest.py"),
+        *("experiments", "figures.py", "learn", "locks.py", "minimize.py", "progress.py", "prover.py", "result.py"),
+        *("sampled.py", "sources.py"),
     }
 )
 

@@ -16,17 +16,18 @@ COLOURS = ["#2a6fbb", "#d1642b", "#3a8f5c", "#8a5aa8", "#b0892d", "#c2486d", "#4
 
 
 def plot_results(results: dict[str, Result]) -> Figure:
-    """Draw both objectives and the proven bounds of both gaps against queries, one line a result."""
+    """Draw both objectives and the bounds of both gaps against queries, one line a result."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
     figure = Figure(figsize=(10, 6.4), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
+    kind = "approximate" if any(result.certificate.approximate for result in results.values()) else "proven"
     panels = [
         (axes[0, 0], "lower", "lower objective g(x)", "log"),
         (axes[0, 1], "upper", "upper objective f(x)", "log"),
-        (axes[1, 0], "lower_bound_gap", "proven: g(x) − g* is at most", "log"),
-        (axes[1, 1], "upper_bound_gap", "proven: f(x) − f* is at most", "symlog"),
+        (axes[1, 0], "lower_bound_gap", f"{kind}: g(x) − g* is at most", "log"),
+        (axes[1, 1], "upper_bound_gap", f"{kind}: f(x) − f* is at most", "symlog"),
     ]
     for panel, column, title, scale in panels:
         for colour, (name, result) in zip(COLOURS * len(results), results.items(), strict=False):

@@ -17,24 +17,28 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import NOTHING, Certificate, Floors, confidence_level, proven
+from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, Floors, confidence_level, proven
+from tiebreak.digest import lasting, outline
 from tiebreak.domains import projects
 from tiebreak.engine import compilable
+from tiebreak.gradients import check_gradients
+from tiebreak.locks import Lock, Locked
 from tiebreak.methods import Method, as_method
-from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, Budget
-from tiebreak.objectives import EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
+from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
+from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.objectives.matrices import remembering
-from tiebreak.problem import Problem
+from tiebreak.problem import Problem, check_problem
 from tiebreak.progress import Progress
 from tiebreak.prover import Prover, prover_of
 from tiebreak.result import Counts, History, Record, Result, Status
+from tiebreak.schedules import ScheduleError
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples")  # of a certificate
+STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples", "approximate")  # of a certificate
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -52,6 +56,7 @@ def minimize(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     delta: float = 0.05,
+    check: bool = True,
 ) -> Result:
     """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
 
@@ -82,11 +87,19 @@ def minimize(
         Whether to show a progress bar; if not given, only in a terminal.
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
-        bit for bit where an uninterrupted one does. With a stream it does so if the samples are a function of ``rng``; any
-        other source is read on from where it is, so that the run goes on with other samples.
+        bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
+        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of
+        ``rng``; any other source is read on from where it is, so that the run goes on with other samples.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
-        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000.
+        which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
+        the stream has a ``value_range`` and a ``gradient_bound``. Else they are approximate, as
+        ``result.certificate.approximate`` says, and so is it that ``tol`` is reached.
+    check : bool
+        Whether to compare gradients with differences of values first, as :func:`check_gradient` does, where a ``FiniteSum``
+        or a ``Stream`` computes them with a function of its own. It takes some tens of calls on at most 32 samples (a
+        stream's on the first batch of the first record) at points of the domain near the first one, which are not counted
+        as queries, and no random numbers of the run. Gradients that JAX or PyTorch derives are taken for right.
 
     Returns
     -------
@@ -95,9 +108,10 @@ def minimize(
     Raises
     ------
     ValueError
-        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged or of another run.
+        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged, of another run or in use.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
+        GradientError, a kind of it, if its gradient is not that of its values.
 
     Examples
     --------
@@ -109,11 +123,11 @@ def minimize(
     >>> result.x.round(2)
     array([0.5, 0.5])
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
+    check_problem(problem)
     limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
+    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
     floors, part = NOTHING, 0
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
@@ -123,15 +137,24 @@ def minimize(
             "`tol` asks for a proof, and nothing bounds g* from below: say convex=True of `lower`, if it is, or give it a"
             " `floor`"
         )
+    if not isinstance(check, (bool, np.bool_)):
+        raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
     with remembering():
         run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
         run.callback = callback
-        if checkpoint is not None:
-            run.open_checkpoint(checkpoint)
-        with Progress(limits.countable, sys.stderr.isatty() if progress is None else progress) as run.progress:
-            return run.finish(*run.go())
+        try:
+            if checkpoint is not None:
+                run.open_checkpoint(checkpoint)
+            if check and not run.records:  # one that goes on was checked when it began
+                check_gradients(problem, start)
+                prover.check = True
+            with Progress(limits.countable, visible) as run.progress:
+                return run.finish(*run.go())
+        finally:
+            if run.lock is not None:
+                run.lock.release()
 
 
 class Snapshot:
@@ -199,7 +222,8 @@ class _Block(NamedTuple):
     """A fixed range of iterations with their schedules and costs."""
 
     start: int
-    schedules: tuple[np.ndarray, ...]
+    schedules: tuple[np.ndarray, ...]  # up to where one fails
+    failure: ScheduleError | None  # what it fails with: only a run that gets there meets it
     cost: np.ndarray  # (4, BLOCK), in the order of Cost
     total: np.ndarray  # (BLOCK + 1,): queries at both levels before each iteration, from the start of the block
 
@@ -226,9 +250,8 @@ class _Run:
         self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted))
         initial = self.method.seeks_with if seek else None
         self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
-        for each in self.phases:
-            each.schedule_values(PROBE)  # wrong ones raise here, before anything is computed
         self._check_budget()
+        self._check_schedules(share)
         self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
@@ -239,6 +262,7 @@ class _Run:
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
         self.path: Path | None = None
+        self.lock: Lock | None = None
         self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
         self.enter(0, x)
@@ -254,6 +278,18 @@ class _Run:
                 f"`max_queries` must be at least {least:,} for one iteration of {self.method.name!r}{what} on this problem,"
                 f" got {int(self.limits.queries):,}"
             )
+
+    def _check_schedules(self, share: float) -> None:
+        """Raise if a schedule is wrong at an iteration that the budget reaches, before anything is computed."""
+        main = Budget((1.0 - share) * self.limits.queries, self.limits.iterations)
+        budgets = [main] if len(self.phases) == 1 else [Budget(self._seeking_limit()), main]
+        for method, budget in zip(self.phases, budgets, strict=True):
+            reached = method.horizon(self.problem, budget)
+            if reached <= SAMPLE or reached == budget.iterations < math.inf:
+                last = math.ceil(reached) - 1
+                method.schedule_values(np.append(PROBE[last > PROBE], last))
+            else:  # an estimate
+                method.schedule_values(PROBE[0.9 * reached > PROBE])
 
     # Phases
 
@@ -297,7 +333,7 @@ class _Run:
             constants = method.constants(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
                 state = method.start(rehearsal, constants, self.first_x)
-                method.loop(rehearsal, state, constants, *method.schedule_values(steps), np.random.default_rng(0))
+                method.loop(rehearsal, state, constants, *method.schedules_until(steps)[0], np.random.default_rng(0))
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
@@ -359,7 +395,7 @@ class _Run:
             iterations = np.arange(start, start + BLOCK)
             cost = np.array(self.current.cost(self.problem, self.constants, iterations))
             total = np.concatenate([[0], np.cumsum(cost[0] + cost[1])])
-            self.block = _Block(start, self.current.schedule_values(iterations), cost, total)
+            self.block = _Block(start, *self.current.schedules_until(iterations), cost, total)
         return self.block
 
     def _end_of_chunk(self, block: _Block, low: int) -> tuple[int, Status | None]:
@@ -374,13 +410,18 @@ class _Run:
         allowed = BLOCK if self.seeking else int(min(self.limits.iterations - block.start, BLOCK))
         if allowed <= low:
             return low, Status.ITERATIONS
+        known = BLOCK if block.failure is None else block.schedules[0].size
+        if block.failure is not None and known <= low:
+            raise block.failure
         to_record = int(np.searchsorted(block.total, block.total[low] + self.next_record - self.queries, side="left"))
-        return max(low + 1, min(low + self.chunk, affordable, allowed, to_record)), None
+        return max(low + 1, min(low + self.chunk, affordable, allowed, known, to_record)), None
 
     def _query_limit(self) -> float:
         """Return how many queries the run may have made by the end of this phase."""
-        if not self.seeking:
-            return self.limits.queries
+        return self._seeking_limit() if self.seeking else self.limits.queries
+
+    def _seeking_limit(self) -> float:
+        """Return how many queries the search for the first point may make."""
         limit = self.limits.queries * INITIAL_SHARE
         if math.isfinite(self.limits.iterations):
             first = np.arange(min(int(self.limits.iterations), BLOCK))
@@ -483,12 +524,16 @@ class _Run:
         except Exception as last:
             if error is None:
                 status, error = _status_of(last), last
+        if isinstance(error, AssumptionError):
+            self._withdraw()
         assert self.evaluated is not None
         x, certificate = self.evaluated
         spent = status in (Status.QUERIES, Status.ITERATIONS, Status.TIME)
         if spent and self.prover.certain and not self.seeking and self._within_tolerance():
             status = Status.CERTIFIED
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
+        if status is Status.CERTIFIED and certificate.approximate:
+            message = f"{message}; {APPROXIMATE}"
         if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -521,6 +566,23 @@ class _Run:
             error=None if status is Status.ENDED else error,
         )
 
+    def _withdraw(self) -> None:
+        """Take back all bounds: they rest on an assumption that a sample has contradicted."""
+        assert self.evaluated is not None
+        x, certificate = self.evaluated
+        upper = math.inf if self.problem.upper.convex else math.nan
+        self.records = [record._replace(upper_bound_gap=upper, lower_bound_gap=math.inf) for record in self.records]
+        withdrawn = certificate._replace(
+            upper_bound_gap=upper,
+            lower_bound_gap=math.inf,
+            stationarity=math.inf,
+            floors=NOTHING,
+            upper_error=math.inf,
+            lower_error=math.inf,
+            confidence=0.0,
+        )
+        self.evaluated = (x, withdrawn)
+
     def _improve(self) -> None:
         """Make the bounds of the last record as good as they can be, where they prove too little."""
         assert self.evaluated is not None
@@ -542,11 +604,12 @@ class _Run:
 
     def identity(self) -> dict[str, Any]:
         """Return what makes this run the one it is: whatever its course depends on."""
+        values = [method.schedules_until(PROBE)[0] for method in self.phases]
         return {
+            "x0": checkpoints.digest((self.first_x, len(self.phases))),  # first: other functions are compared there
             "problem": checkpoints.digest(self.problem) if self.problem.compiled else self._probe(),
             "method": self.method.name,
-            "x0": checkpoints.digest((self.first_x, len(self.phases))),
-            "parameters": checkpoints.digest((self.method, *(method.schedule_values(PROBE) for method in self.phases))),
+            "parameters": checkpoints.digest((self.method, *values), code=False),
             "seed": self.seed,
             "part": self.part,
             **self.prover.identity,
@@ -557,9 +620,12 @@ class _Run:
 
     def _probe(self) -> str:
         """Return a hash of a problem with Python functions in it: of what they give at the first point."""
-        finite = (objective for objective in self.problem[:2] if not objective.endless)
+        finite = [objective for objective in self.problem[:2] if not objective.endless]
         values = [objective.value_and_gradient(self.first_x) for objective in finite]
-        return checkpoints.digest((self.problem, *values))
+        before = outline(self.problem)
+        for objective in finite:
+            objective.value_and_gradient(self.first_x, [0])
+        return checkpoints.digest((lasting(before, outline(self.problem)), *values))
 
     def open_checkpoint(self, given: Any) -> None:
         """Save the run here from now on, and go on from what is saved here, if anything is."""
@@ -570,6 +636,12 @@ class _Run:
             raise ValueError(f"`checkpoint` must be a file in an existing folder, and there is no folder {path.parent}")
         if path.is_dir():
             raise ValueError(f"`checkpoint` must be a file, and {path} is a folder")
+        try:
+            self.lock = Lock(path)
+        except Locked as error:
+            by = "another run" if error.holder in (None, os.getpid()) else f"process {error.holder}"
+            message = f"the checkpoint {path} is in use by {by}: wait for its end, or use another path"
+            raise checkpoints.CheckpointError(message) from None
         self.path, self.same = path, self.identity()
         if not path.exists():
             return

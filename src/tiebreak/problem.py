@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.checks import all_finite
 from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
 from tiebreak.objectives import Part, Placed, Scaled, Sum, as_objective
@@ -76,6 +77,28 @@ class Problem(_Problem):
     def compiled(self) -> bool:
         """Whether whole loops run compiled: no part holds a Python callable."""
         return compilable(self)
+
+
+def check_problem(problem: Any) -> None:
+    """Raise if something is no problem, or data of an objective were changed to NaN or infinity since it was made."""
+    if not isinstance(problem, Problem):
+        raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
+    for level in ("upper", "lower"):
+        for array in _arrays_in(getattr(problem, level)):
+            if not all_finite(array):
+                raise ValueError(
+                    f"the data of `{level}` hold NaN or infinity, {int((~np.isfinite(array)).sum())} entries of an array of"
+                    f" shape {array.shape}: they were changed after the objective was made; correct them and make it anew"
+                )
+
+
+def _arrays_in(part: Any) -> Iterator[np.ndarray]:
+    """Yield all arrays of numbers in a named tuple of arrays and named tuples."""
+    if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+        yield part
+    elif isinstance(part, tuple):
+        for entry in part:
+            yield from _arrays_in(entry)
 
 
 def _placed(objective: Any, level: str, domain: Any) -> Any:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tiebreak.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, joined, known, look_at, tighten
+from tiebreak.fresh import Fresh, Take
+from tiebreak.gradients import Watched
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
-from tiebreak.sampled import Fresh, Take, evaluate
+from tiebreak.sampled import evaluate
 
 BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
 TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with tolerances: bounds how many times too large, and queries since the last time
@@ -35,6 +37,7 @@ class Prover(ABC):
 
     def __init__(self, problem: Problem):
         self.problem = problem
+        self.check = False  # whether gradients of streams are to be held against values, on the first samples drawn
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -129,7 +132,7 @@ class Exact(Prover):
 
 
 class Sampled(Prover):
-    """Fresh samples of a stream: bounds that hold with probability 1 − δ for the result."""
+    """Fresh samples of a stream: bounds that hold with probability 1 − δ for the result, proven or approximate."""
 
     certain = False
 
@@ -149,7 +152,9 @@ class Sampled(Prover):
 
     def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
         fresh, samples = Fresh(self.rng), self._samples(queries)
-        certificate = self._evaluate(x, fresh, samples, self.delta, origin)
+        take = Watched(fresh, self.problem, x) if self.check else fresh
+        certificate = self._evaluate(x, take, samples, self.delta, origin)
+        self.check = False
         self.recent = (fresh, samples)
         return certificate
 

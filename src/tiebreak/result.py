@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import checks
+from tiebreak.certificate import APPROXIMATE, Certificate
+
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-
-    from tiebreak.certificate import Certificate
 
 
 class Status(Enum):
@@ -93,7 +94,8 @@ class Result:
     """The answer of a run. All values are exact, recomputed on the full data at the returned point.
 
     With a stream at a level, values are means over fresh samples, and the bounds hold with probability
-    ``certificate.confidence``.
+    ``certificate.confidence``. They are proven if the stream has a ``value_range`` and a ``gradient_bound``; else
+    ``certificate.approximate`` is True. Without a stream all bounds are proven.
 
     Attributes
     ----------
@@ -104,10 +106,10 @@ class Result:
     upper, lower : float
         f(x) and g(x).
     lower_bound_gap : float
-        A proven bound: g(x) − g* is at most this. NaN if nothing bounds g* from below, as g is not known to be convex
+        A bound: g(x) − g* is at most this. NaN if nothing bounds g* from below, as g is not known to be convex
         (``convex=True`` says so) and has no ``floor``.
     upper_bound_gap : float
-        A proven bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
+        A bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
         possible. NaN if nothing bounds f* from below, as f is not known to be convex and has no ``floor``.
     stationarity : float
         The largest decrease of f's linear model over the points that g's cut at x leaves; for f not convex a measure of how
@@ -172,6 +174,7 @@ class Result:
             ("lower g(x)", f"{self.lower:.6g}"),
             *self._bound_rows("g", self.lower_bound_gap),
             *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
+            *([(APPROXIMATE, "")] if self.certificate.approximate else []),
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
             ("empty cuts", f"{self.empty_cuts:,}"),
@@ -198,5 +201,11 @@ class Result:
         """
         from tiebreak.figures import plot_results
 
+        for name, other in named.items():
+            if not isinstance(other, Result):
+                raise ValueError(
+                    f"`{name}` must be a Result to draw beside this one, got {checks.shown(other)}; the figure that is"
+                    " returned can be changed and saved"
+                )
         own = self.method.name if self.method.name not in named else f"{self.method.name} (this)"
         return plot_results({own: self, **named})

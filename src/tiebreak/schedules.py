@@ -32,6 +32,11 @@ class power:
     exponent: float
     shift: float = 1.0
 
+    def __post_init__(self) -> None:
+        checks.real(self.scale, "scale", least=0.0)
+        checks.real(self.exponent, "exponent")
+        checks.real(self.shift, "shift", above=0.0)
+
     def __call__(self, t: np.ndarray) -> np.ndarray:
         base = np.asarray(t, dtype=np.float64) + self.shift
         if self.exponent == 1.0:
@@ -52,6 +57,9 @@ class constant:
     """
 
     value: float
+
+    def __post_init__(self) -> None:
+        checks.real(self.value, "value", least=0.0)
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
         return np.full(np.shape(t), self.value)
@@ -225,25 +233,74 @@ class logarithmic:
         return np.log(base) / base
 
 
-def as_schedule(value: ScheduleLike, name: str) -> Schedule:
-    """Return a schedule from a number or a function."""
+class ScheduleError(ValueError):
+    """A schedule has no value, or a wrong one, at an iteration.
+
+    Attributes
+    ----------
+    iteration : int
+    """
+
+    def __init__(self, message: str, iteration: int):
+        super().__init__(message)
+        self.iteration = iteration
+
+
+def as_schedule(value: ScheduleLike, name: str, largest: float = math.inf) -> Schedule:
+    """Return a schedule from a number between 0 and ``largest`` or a function."""
     if callable(value):
         return value
-    return constant(checks.real(value, name))
+    number = checks.as_float(value)
+    if not (0.0 <= number <= largest and math.isfinite(number)):
+        limits = "≥ 0" if largest == math.inf else f"between 0 and {largest:g}"
+        given = checks.shown(value)
+        raise ValueError(
+            f"`{name}` must be a finite number {limits}, or a function of the iteration t = 0, 1, …, got {given}"
+        )
+    return constant(number)
 
 
 def evaluate(schedule: Schedule, t: np.ndarray, name: str, largest: float = math.inf) -> np.ndarray:
-    """Return the values of a schedule at iterations t, checked to lie in [0, largest]."""
-    try:
-        values = np.asarray(schedule(t), dtype=np.float64)
-        if values.shape not in ((), t.shape):
-            raise ValueError(f"got shape {values.shape}")
-    except (TypeError, ValueError):  # a function that takes one iteration at a time, such as one that uses `math`
-        values = np.array([float(schedule(int(k))) for k in t])  # type: ignore[arg-type]
-    values = np.array(np.broadcast_to(values, t.shape))
+    """Return the values of a schedule at iterations t, checked to lie in [0, largest].
+
+    Raises a :class:`ScheduleError` that tells the first iteration at which it has none.
+    """
+    values = _all_at_once(schedule, t)
+    if values is None:
+        values = _one_by_one(schedule, t, name)
     wrong = ~((values >= 0.0) & (values <= largest) & (values < math.inf))
     if wrong.any():
         k = int(np.argmax(wrong))
         limits = "finite and ≥ 0" if largest == math.inf else f"between 0 and {largest:g}"
-        raise ValueError(f"`{name}` must be {limits}, got {values[k]:g} at iteration {t[k]}")
+        raise ScheduleError(f"`{name}` must be {limits}, got {values[k]:g} at iteration {t[k]}", int(t[k]))
+    return values
+
+
+def _all_at_once(schedule: Schedule, t: np.ndarray) -> np.ndarray | None:
+    """Return the values of a vectorised schedule; None if it is not one."""
+    if t.size == 0:
+        return np.empty(0)
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is found in the values
+            values = np.asarray(schedule(t))
+            if values.dtype.kind not in "fiu" or values.shape not in ((), t.shape):
+                return None
+            if values.shape == () and any(schedule(k) != values for k in t[[0, -1]].tolist()):
+                return None  # of all iterations it makes one number that is not that of each
+    except Exception:  # a function that takes one iteration at a time, such as one that uses `math`, or that ends before
+        return None
+    return np.array(np.broadcast_to(values, t.shape), dtype=np.float64)
+
+
+def _one_by_one(schedule: Schedule, t: np.ndarray, name: str) -> np.ndarray:
+    """Return the values of a schedule that takes one iteration at a time."""
+    values = np.empty(t.shape)
+    for i, k in enumerate(t.tolist()):
+        try:
+            value: Any = schedule(k)
+        except Exception as error:
+            raise ScheduleError(f"`{name}` raised {type(error).__name__} at iteration {k}: {error}", k) from error
+        values[i] = checks.as_float(value)
+        if math.isnan(values[i]) and not isinstance(value, float):
+            raise ScheduleError(f"`{name}` must be a number for each t, got {checks.shown(value)} at iteration {k}", k)
     return values

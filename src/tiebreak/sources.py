@@ -7,7 +7,10 @@ run, or begins anew if it is to be repeated.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,7 @@ class Rows:
     """
 
     def __init__(self, batches: Iterable[Any], repeat: bool = False):
+        checks.flag(repeat, "repeat")
         if not isinstance(batches, Iterable):
             raise ValueError(f"`batches` must be an iterable of batches, such as a DataLoader, got {checks.shown(batches)}")
         if repeat and isinstance(batches, Iterator):
@@ -120,18 +124,72 @@ def csv(
     ------
     ImportError
         Without pandas.
+    ValueError
+        If the file is not a table: empty, without rows, or with a line that has more fields than the header. A line that
+        has fewer is one with missing values at its end. Lines are looked at when they are read.
     """
     try:
         import pandas
     except ImportError:
         raise ImportError('CSV files are read by pandas: pip install "tiebreak[pandas]"') from None
+    taken = [name for name in OWN_OPTIONS if name in options]
+    if taken:
+        raise ValueError(
+            f"`{taken[0]}` is no option here: say by `target` and `columns` what to read, by `rows` how many at once"
+        )
+    at_once = checks.whole(rows, "rows")
 
     def pieces(wanted: list[str]) -> Iterator[Any]:
-        with pandas.read_csv(path, usecols=wanted, chunksize=checks.whole(rows, "rows"), **options) as reader:
+        # All columns are read: pandas cuts lines that are too long, without a word, where it is to read some only.
+        with _csv_errors(path), pandas.read_csv(path, chunksize=at_once, **options) as reader:
             yield from reader
 
-    names = list(pandas.read_csv(_existing(path), nrows=0, **options).columns)
-    return Table(_File(names, target, columns, pieces), repeat)
+    with _csv_errors(_existing(path)):
+        first = pandas.read_csv(path, nrows=1, **options)
+    _check_header(path, first, pandas.RangeIndex)
+    return Table(_File(path, list(first.columns), target, columns, pieces), repeat)
+
+
+OWN_OPTIONS = ("usecols", "index_col", "chunksize", "iterator", "nrows")  # of pandas.read_csv
+
+
+@contextmanager
+def _csv_errors(path: Any) -> Iterator[None]:
+    """Say of which file and line what pandas raises is, and what to do."""
+    from pandas.errors import EmptyDataError, ParserError
+
+    try:
+        yield
+    except EmptyDataError:
+        raise ValueError(f"{path} must be a CSV file with a line of column names, and it is empty") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} must be a text file, and it is not ({error}); pass its encoding=..., if it is one"
+        ) from None
+    except ParserError as error:
+        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if found is None:
+            raise ValueError(f"{path} must be a CSV file, and it is not: {str(error).strip()}") from None
+        expected, line, seen = found.groups()
+        raise ValueError(
+            f"{path}, line {line}: must have {expected} fields, as the lines before it have, got {seen};"
+            f" correct or remove it, or pass sep=... if the fields are separated by something else"
+        ) from None
+
+
+def _check_header(path: Any, first: Any, plain: type) -> None:
+    """Raise if the first line of data does not fit the names of the columns, or there is none."""
+    odd = next((name for name in map(str, first.columns) if not name.isprintable()), None)
+    if odd is not None:
+        raise ValueError(f"{path} must be a CSV file with a line of column names, got the name {checks.shown(odd)}")
+    if not isinstance(first.index, plain):  # pandas takes the first columns for names of rows then, and shifts the others
+        extra = first.index.nlevels
+        raise ValueError(
+            f"{path}: the first line of data must have {len(first.columns)} fields, as many as the header has names,"
+            f" got {len(first.columns) + extra}; name all columns, or remove a separator at the end of the lines"
+        )
+    if not len(first):
+        raise ValueError(f"{path} must have rows of data, and it has a header only")
 
 
 def parquet(
@@ -150,48 +208,75 @@ def parquet(
         Without pyarrow.
     """
     try:
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise ImportError('Parquet files are read by pyarrow: pip install "tiebreak[parquet]"') from None
 
+    at_once = checks.whole(rows, "rows")
+
     def pieces(wanted: list[str]) -> Iterator[Any]:
-        for batch in ParquetFile(path).iter_batches(batch_size=checks.whole(rows, "rows"), columns=wanted):
+        for batch in ParquetFile(path).iter_batches(batch_size=at_once, columns=wanted):
             yield batch.to_pandas()
 
-    names = list(ParquetFile(_existing(path)).schema_arrow.names)
-    return Table(_File(names, target, columns, pieces), repeat)
+    try:
+        file = ParquetFile(_existing(path))
+    except ArrowException as error:
+        raise ValueError(f"{path} must be a Parquet file, and it is damaged or none: {error}") from None
+    if file.metadata.num_rows == 0:
+        raise ValueError(f"{path} must have rows of data, and it has none")
+    return Table(_File(path, list(file.schema_arrow.names), target, columns, pieces), repeat)
 
 
 class _File:
     """The pieces of a table as arrays."""
 
-    def __init__(self, names: list[str], target: str | None, columns: list[str] | None, pieces: Any):
+    def __init__(self, path: Any, names: list[str], target: str | None, columns: list[str] | None, pieces: Any):
+        if isinstance(columns, str):
+            raise ValueError(f"`columns` must be a list of names, got {columns!r}: write [{columns!r}]")
         self.columns = [name for name in names if name != target] if columns is None else list(columns)
-        self.target, self.pieces = target, pieces
+        self.path, self.target, self.pieces = path, target, pieces
         for argument, name in [("target", target), *(("columns", name) for name in self.columns)]:
             if name is not None and name not in names:
                 raise ValueError(f"`{argument}` must name a column of the file, and {name!r} is none: {checks.shown(names)}")
+            if name is not None and names.count(name) > 1:
+                raise ValueError(
+                    f"`{argument}` must name one column of the file, and {names.count(name)} are called {name!r}"
+                )
         if not self.columns:
             raise ValueError("`columns` must name at least one feature, got none")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"`columns` must name each feature once, got {checks.shown(self.columns)}")
 
     def __iter__(self) -> Iterator[Any]:
+        before = 0
         for frame in self.pieces([*self.columns, *([] if self.target is None else [self.target])]):
-            features = numbers(frame[self.columns])
-            yield features if self.target is None else (features, numbers(frame[[self.target]])[:, 0])
+            features = numbers(frame[self.columns], self.path, before)
+            yield features if self.target is None else (features, numbers(frame[[self.target]], self.path, before)[:, 0])
+            before += len(frame)
 
 
-def numbers(frame: Any) -> np.ndarray:
-    """Return the columns of a table as an array; raise if they are not finite numbers."""
+def numbers(frame: Any, path: Any, before: int) -> np.ndarray:
+    """Return the columns of a table as an array; raise if they are not finite numbers. ``before``: the rows before them."""
+    columns = []
     for name in frame.columns:
         if frame[name].dtype.kind not in "fiub":
-            raise ValueError(f"the column {name!r} must hold numbers, got {frame[name].dtype}")
-        if not np.isfinite(frame[name].to_numpy(dtype=np.float64)).all():
-            raise ValueError(f"the column {name!r} must hold finite numbers, and some of its rows are missing or infinite")
-    return frame.to_numpy(dtype=np.float64)
+            raise ValueError(f"{path}: the column {name!r} must hold numbers, got {frame[name].dtype}")
+        column = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size:
+            raise ValueError(
+                f"{path}: the column {name!r} must hold finite numbers, and row {before + bad[0] + 1} of the data is missing"
+                f" or infinite there, the first of {bad.size} such; remove or impute them first"
+            )
+        columns.append(column)
+    return np.stack(columns, axis=1)
 
 
 def _existing(path: Any) -> Any:
-    if isinstance(path, (str, Path)) and "://" not in str(path) and not Path(path).is_file():
+    if not isinstance(path, (str, os.PathLike)):  # an open file cannot be read again from its beginning
+        raise ValueError(f"`path` must be the path of a file, got {checks.shown(path)}")
+    if "://" not in str(path) and not Path(path).is_file():
         raise ValueError(f"`path` must be a file, and there is none at {path}")
     return path
 

@@ -82,6 +82,16 @@ def test_a_function_and_an_objective_of_the_coefficients_are_criteria():
     assert known.certificate_.upper_bound_gap < 1e-2 * known.certificate_.upper
 
 
+def test_a_criterion_with_a_wrong_gradient_is_named():
+    X, y = task()
+
+    def criterion(w):
+        return 0.5 * np.sum(w**2), -w
+
+    with pytest.raises(tiebreak.GradientError, match="upper: the gradient of `.*criterion` is not that of its values"):
+        TieBreakRegressor(secondary=criterion, radius=10.0, max_iter=300).fit(X, y)
+
+
 def test_what_fit_is_given_decides_the_criterion():
     (X, y), (X_val, y_val) = task(0), task(1)
     groups = np.arange(N) % 2

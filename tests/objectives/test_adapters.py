@@ -12,7 +12,9 @@ from conftest import linear_data
 
 from tiebreak import (
     SBCGI,
+    AssumptionError,
     FiniteSum,
+    GradientError,
     L1Ball,
     L2Ball,
     LeastSquares,
@@ -24,6 +26,8 @@ from tiebreak import (
     SquaredNorm,
     Status,
     Stream,
+    certify,
+    check_gradient,
     from_jax,
     from_torch,
     minimize,
@@ -263,6 +267,43 @@ def test_a_stream_may_have_a_loss_in_jax():
         assert objective.endless
         results.append(minimize(Problem(SquaredNorm(), objective, L1Ball(2.0)), max_queries=400, seed=1))
     assert [result.status for result in results] == [Status.QUERIES, Status.ENDED]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_limits_of_samples_are_passed_on_to_a_stream_and_refused_for_data(kind):
+    module = as_torch(INPUTS, TARGETS).value_and_grad.module if kind == "torch" else None
+
+    def make(data, **known):
+        if kind == "jax":
+            return from_jax(squares, np.zeros(3), data, convex=True, **known)
+        return from_torch(module, half_squares, data, convex=True, **known)
+
+    def draw(rng, size):
+        taken = rng.integers(len(TARGETS), size=size)
+        return INPUTS[taken], TARGETS[taken]
+
+    known = {"value_range": (0.0, 1e3), "gradient_bound": 1e3}
+    stream = make(draw, **known)
+    assert (stream.value_range, stream.gradient_bound) == ((0.0, 1e3), 1e3)
+    assert not certify(Problem(SquaredNorm(), stream, L1Ball(1.0)), np.zeros(3), samples=100).approximate
+    low = make(draw, value_range=(0.0, 1e3), gradient_bound=1e-9)
+    with pytest.raises(AssumptionError, match="contradicts `gradient_bound` = 1e-09"):
+        certify(Problem(SquaredNorm(), low, L1Ball(1.0)), np.zeros(3), samples=100)
+    for name, value in known.items():
+        with pytest.raises(ValueError, match=f"^`{name}` is for streams, and all samples of this loss are known"):
+            make((INPUTS, TARGETS), **{name: value})
+
+
+@needs_jax
+def test_a_loss_that_stops_gradients_is_found_if_it_is_checked():
+    import jax
+
+    def stopped(params, batch):
+        return squares(jax.lax.stop_gradient(params), batch)
+
+    assert check_gradient(from_jax(squares, np.zeros(3), (INPUTS, TARGETS)), np.ones(3)).comparisons
+    with pytest.raises(GradientError, match="the gradient of `.*stopped` is not that of its values"):
+        check_gradient(from_jax(stopped, np.zeros(3), (INPUTS, TARGETS)), np.ones(3))
 
 
 def test_an_objective_of_a_part_finds_its_own_variables():

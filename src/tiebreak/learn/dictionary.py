@@ -191,6 +191,7 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
     def transform(self, X: Any) -> np.ndarray:
         """Return the codes of some points, (n_samples, n atoms)."""
         check_is_fitted(self)
+        checks.unmasked(X, "X")
         return self._coded(validate_data(self, X, reset=False, dtype=np.float64, order="C"), self.components_)
 
     def inverse_transform(self, codes: Any) -> np.ndarray:
@@ -212,6 +213,7 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
     # Tasks
 
     def _learn(self, X: Any, first: bool) -> ContinualDictionaryLearning:
+        checks.unmasked(X, "X")
         points = validate_data(self, X, reset=first, dtype=np.float64, order="C", ensure_min_samples=2)
         if self.transform_algorithm not in CODERS:
             names = ", ".join(f'"{each}"' for each in CODERS)

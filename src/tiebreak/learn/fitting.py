@@ -10,6 +10,7 @@ The intercept is free, although a domain must be compact:
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from dataclasses import replace
@@ -75,7 +76,7 @@ class Coordinates(NamedTuple):
 def coordinates(data: Data, scalar: Any, fit_intercept: bool) -> Coordinates:
     """Return the coordinates in which a model is fitted."""
     d = data.X.shape[1]
-    if not fit_intercept:
+    if not checks.flag(fit_intercept, "fit_intercept"):
         return Coordinates(np.zeros(d), 0.0, False)
     if scipy.sparse.issparse(data.X):
         return Coordinates(np.zeros(d), 0.0, True)
@@ -195,7 +196,12 @@ def function_criterion(function: Any, domain: Any, d: int) -> FiniteSum:
     Its smoothness is estimated from gradients at random points of the set; a linear function has that of a quadratic one
     whose gradient changes by as much as the linear one's is long.
     """
-    criterion = FiniteSum(1, d, lambda x, indices: function(x), convex=False)
+
+    @functools.wraps(function, updated=())  # errors name the user's function
+    def of_all(x: np.ndarray, indices: np.ndarray) -> Any:
+        return function(x)
+
+    criterion = FiniteSum(1, d, of_all, convex=False)
     rng, first = np.random.default_rng(0), np.zeros(1, dtype=np.int64)
     points = [domain.random_point(rng, d) for _ in range(PROBES)]
     gradients = [criterion.ask(point, first)[1] for point in points]

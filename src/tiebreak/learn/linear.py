@@ -43,11 +43,14 @@ class LinearEstimator(BaseEstimator):
 
     def _features(self, X: Any) -> Any:
         """Return features like those of ``fit``, as float64 in C order or CSR."""
+        checks.unmasked(X, "X")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
         return small_indices(X) if scipy.sparse.issparse(X) else X
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any, numeric: bool) -> Data:
         """Return the samples that ``fit`` is given, those of weight 0 with them."""
+        checks.unmasked(X, "X")
+        checks.unmasked(y, "y")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", y_numeric=numeric, ensure_min_samples=2
         )
@@ -101,6 +104,7 @@ class TieBreaker(LinearEstimator):
             if kind == "validation":
                 return Samples(data.rows(~held), data.rows(held))
             return Samples(data.rows(~held), None, data, _groups(sensitive_features, n)[used])
+        checks.unmasked(y_val, "y_val")
         features, targets = _named("X_val", self._features, X_val), _named("y_val", column_or_1d, y_val)
         if targets.size != features.shape[0]:
             raise ValueError(

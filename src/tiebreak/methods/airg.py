@@ -85,6 +85,7 @@ class AIRG(Method):
     projects = True
     convex = True
     reals: ClassVar = {"average_power": {}}
+    flags = ("average",)
     limits: ClassVar = {"step": np.inf, "regularization": np.inf}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:

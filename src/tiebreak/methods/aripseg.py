@@ -107,6 +107,7 @@ class ARIPSeG(Method):
     loop = advance
     projects = True
     reals: ClassVar = {"average_power": {}}
+    flags = ("average",)
     counts = ("batch_size",)
     limits: ClassVar = {"step": np.inf, "penalty": np.inf}
     presets: ClassVar = {

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -64,6 +65,7 @@ class Method:
     limits: ClassVar[dict[str, float]] = {}  # the schedules that the loop takes, and their largest values
     counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
     reals: ClassVar[dict[str, dict[str, float]]] = {}  # the fields that are numbers or None, and their limits
+    flags: ClassVar[tuple[str, ...]] = ()  # the fields that are True, False or None
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
     convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
     streams: ClassVar[bool] = False  # whether it does without passes over all samples
@@ -75,23 +77,36 @@ class Method:
         return getattr(self, "initial", None)
 
     def __post_init__(self) -> None:
-        """Fill fields left as None from the preset, check counts and turn numbers into schedules."""
-        preset = getattr(self, "preset", None)
-        if preset is not None and preset not in self.presets:
-            names = ", ".join(repr(name) for name in self.presets)
-            raise ValueError(f"`preset` of {type(self).__name__} must be one of {names}, got {preset!r}")
-        for name, value in self.presets.get(preset or "", {}).items():
+        """Fill fields left as None from the preset, check them all and turn numbers into schedules."""
+        for field in fields(self):
+            if getattr(self, field.name) is None and field.default is not None and field.name != "initial":
+                raise ValueError(f"`{field.name}` must be given, got None; left out it is {field.default!r}")
+        for name, value in self._preset().items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        for name in self.counts:
+        for name, checked in self._checks().items():
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, checks.whole(value, name))
-        for name, bounds in self.reals.items():
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, checks.real(value, name, **bounds))
-        for name in self.limits:
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, as_schedule(value, name))
+                object.__setattr__(self, name, checked(value))
+
+    def _preset(self) -> Mapping[str, Any]:
+        """Return the parameters of the preset, of a method that has some."""
+        preset = getattr(self, "preset", None)
+        if preset is None:
+            return {}
+        if not isinstance(preset, str) or preset not in self.presets:
+            names = ", ".join(repr(name) for name in self.presets)
+            raise ValueError(f"`preset` of {type(self).__name__} must be one of {names}, got {checks.shown(preset)}")
+        return self.presets[preset]
+
+    def _checks(self) -> dict[str, Callable[[Any], Any]]:
+        """Return, for each parameter with a meaning of its kind, what checks it and returns it as it is used."""
+        return {
+            **{name: partial(checks.whole, name=name) for name in self.counts},
+            **{name: partial(checks.real, name=name, **bounds) for name, bounds in self.reals.items()},
+            **{name: partial(checks.flag, name=name) for name in self.flags},
+            **{name: partial(as_schedule, name=name, largest=largest) for name, largest in self.limits.items()},
+            **({"initial": check_initial} if hasattr(self, "initial") else {}),
+        }
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         """Return this method with all parameters filled in for a problem and what may be spent on it.
@@ -158,7 +173,28 @@ class Method:
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the schedules that the loop takes, at iterations t."""
-        return tuple(schedules.evaluate(getattr(self, name), t, name, largest) for name, largest in self.limits.items())
+        # Users' functions first: a schedule of the library may be made of one, and would be blamed for it.
+        order = sorted(self.limits, key=lambda name: is_dataclass(getattr(self, name)))
+        values = {name: schedules.evaluate(getattr(self, name), t, name, self.limits[name]) for name in order}
+        return tuple(values[name] for name in self.limits)
+
+    def schedules_until(self, t: np.ndarray) -> tuple[tuple[np.ndarray, ...], schedules.ScheduleError | None]:
+        """Return the schedules at iterations t, but only up to where one of them fails, and the error that it fails with."""
+        try:
+            return self.schedule_values(t), None
+        except schedules.ScheduleError as error:  # a value at t may need a schedule at t + 1: one less than was asked for
+            before = t[: min(int(np.searchsorted(t, error.iteration)), t.size - 1)]
+            return self.schedules_until(before)[0], error
+
+
+def check_initial(value: Any) -> Method:
+    """Return a method that can find the first point for another: one that looks at the lower level."""
+    if not isinstance(value, Method) or "lower" not in value.levels:
+        raise ValueError(
+            '`initial` must be a configured method that minimises the lower objective, such as FISTA(level="lower"),'
+            f" got {checks.shown(value)}"
+        )
+    return value
 
 
 def counter() -> np.ndarray:

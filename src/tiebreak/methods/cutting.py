@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import checks
 from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step, projects
 from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, no_estimate
@@ -222,6 +223,12 @@ def first_points(problem: Problem) -> Method:
     if known and projects(problem.domain):
         return FISTA(level="lower")
     return SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, batch_size=1, level="lower")
+
+
+def check_theory(value: Any) -> None:
+    """Raise if what is given for the constants of theory is none."""
+    if value is not None and not isinstance(value, Theory):
+        raise ValueError(f"`theory` must be a Theory, such as Theory(delta=0.05), got {checks.shown(value)}")
 
 
 def with_theory(method: Any, problem: Problem, budget: Budget) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tiebreak import checks
 from tiebreak.domains import lmo_step
 from tiebreak.engine import Kernel, kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
@@ -114,8 +115,8 @@ class OneLevel(Method):
     loops: ClassVar[dict[str, Kernel]]
 
     def __post_init__(self) -> None:
-        if self.level not in ("upper", "lower"):
-            raise ValueError(f"`level` must be 'upper' or 'lower', got {self.level!r}")
+        if not isinstance(self.level, str) or self.level not in ("upper", "lower"):
+            raise ValueError(f"`level` must be 'upper' or 'lower', got {checks.shown(self.level)}")
         super().__post_init__()
 
     @property

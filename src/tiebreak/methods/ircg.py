@@ -25,7 +25,7 @@ from tiebreak.engine import kernel
 from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter
 from tiebreak.problem import Problem
-from tiebreak.schedules import ScheduleLike, evaluate, power
+from tiebreak.schedules import ScheduleError, ScheduleLike, evaluate, power
 from tiebreak.vectors import copy, copy_and_move
 
 
@@ -107,6 +107,7 @@ class Regularised(Method):
 
     needs = "linear minimisation"
     reals: ClassVar = {"strength": {"above": 0.0}}
+    flags = ("average",)
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         values = super().schedule_values(t)
@@ -119,7 +120,8 @@ class Regularised(Method):
         before, now = self._regularization(np.maximum(t - 1, 0)), self._regularization(t)
         if (now > before).any():
             k = t[int(np.argmax(now - before))]
-            raise ValueError(f"`regularization` must not grow, for the weights of the mean, and does at iteration {k}")
+            message = f"`regularization` must not grow, for the weights of the mean, and does at iteration {k}"
+            raise ScheduleError(message, int(k))
         return (t + 1.0) * t * (before - now)
 
     def _regularization(self, t: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ from tiebreak.methods.cutting import (
     ROUNDING,
     State,
     allowance_of,
+    check_theory,
     curvature_of,
     cut_and_move,
     first_points,
@@ -161,6 +162,10 @@ class SBCGF(Method):
         "auto": {"slack": constant(0.0), "margin": 3.0},
         "theory": {"margin": 0.0, "curvature": 0.0, "allowance": 0.0},
     }
+
+    def __post_init__(self) -> None:
+        check_theory(self.theory)
+        Method.__post_init__(self)
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         return Method.for_problem(with_theory(self, problem, budget), problem, budget)

@@ -28,6 +28,7 @@ from tiebreak.methods.cutting import (
     ROUNDING,
     State,
     allowance_of,
+    check_theory,
     curvature_of,
     cut_and_move,
     first_points,
@@ -200,6 +201,10 @@ class SBCGI(Method):
             raise ValueError(
                 f"`anchor_samples` must be at least {LEAST_DRAWS}, for the error of g(x_0), got {self.anchor_samples}"
             )
+
+    def __post_init__(self) -> None:
+        check_theory(self.theory)
+        Method.__post_init__(self)
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         return Method.for_problem(with_theory(self, problem, budget), problem, budget)

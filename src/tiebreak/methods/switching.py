@@ -104,6 +104,7 @@ class SwitchingGradient(Method):
     projects = True
     convex = True
     limits: ClassVar = {"step": np.inf, "slack": np.inf}
+    flags = ("average",)
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         step = power(0.01 * problem.domain.diameter, 0.5) if self.step is None else self.step

@@ -9,10 +9,11 @@ from tiebreak.objectives.fairness import Covariance
 from tiebreak.objectives.jax_losses import from_jax
 from tiebreak.objectives.linear import ConvexLoss, Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
-from tiebreak.objectives.streams import Stream
+from tiebreak.objectives.streams import AssumptionError, Stream
 from tiebreak.objectives.torch_losses import from_torch
 
 __all__ = [
+    "AssumptionError",
     "Computed",
     "ConeDistance",
     "ConvexLoss",

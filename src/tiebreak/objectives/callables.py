@@ -244,10 +244,16 @@ def check_knowledge(objective: Any) -> None:
         raise ValueError(
             f"`convex` must be True, False, or None where it is not known, got {checks.shown(objective.convex)}"
         )
-    for name in ("lipschitz", "strong_convexity", "floor"):
-        value = getattr(objective, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise ValueError(f"`{name}` must be a number, got {checks.shown(value)}")
+    lipschitz, floor = objective.lipschitz, objective.floor
+    if not (isinstance(lipschitz, float) and math.isnan(lipschitz)):
+        found = checks.as_float(lipschitz)
+        if not 0.0 <= found < math.inf:
+            given = checks.shown(lipschitz)
+            raise ValueError(f"`lipschitz` must be a finite number ≥ 0, or NaN where it is not known, got {given}")
+    checks.real(objective.strong_convexity, "strong_convexity", least=0.0)
+    if not checks.as_float(floor) < math.inf:
+        given = checks.shown(floor)
+        raise ValueError(f"`floor` must be a finite number, or -math.inf where none is known, got {given}")
 
 
 def place_of(part: Any, objective: Any) -> int | None:

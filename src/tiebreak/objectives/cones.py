@@ -75,13 +75,13 @@ class ConeDistance(Objective, _ConeDistance):
         H = np.ascontiguousarray(checks.numbers(matrices, "matrices"), dtype=np.float64)
         if H.ndim != 3 or H.size == 0:
             raise ValueError(f"`matrices` must be a non-empty array of shape (n, r, d), got one of shape {H.shape}")
-        checks.finite(H, "matrices")
+        checks.data(H, "matrices")
         h = np.ascontiguousarray(checks.numbers(offsets, "offsets"), dtype=np.float64)
         if h.shape != H.shape[:2]:
             raise ValueError(
                 f"`offsets` must be an array of shape {H.shape[:2]}, as `matrices` has it, got one of {h.shape}"
             )
-        checks.finite(h, "offsets")
+        checks.data(h, "offsets")
         return super().__new__(cls, H, h, as_cone(cone, H.shape[1]))
 
     @property

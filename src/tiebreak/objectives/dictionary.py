@@ -155,15 +155,15 @@ def columns_as_rows(value: Any, name: str) -> np.ndarray:
             f"`{name}` must be a non-empty matrix, one data point a column, got an array of shape {array.shape}"
         )
     rows = np.array(array.T, dtype=np.float64, order="C")
-    checks.finite(rows.T, name)
+    if not np.isfinite(rows).all():
+        checks.finite(rows.T, name)  # with the place as the user counts
+    checks.data(rows, name)
     return rows
 
 
 def weight_of(sums: Any, n: int) -> float:
     """Return by what the mean is multiplied."""
-    if not isinstance(sums, (bool, np.bool_)):
-        raise ValueError(f"`sums` must be True or False, got {checks.shown(sums)}")
-    return float(n) if sums else 1.0
+    return float(n) if checks.flag(sums, "sums") else 1.0
 
 
 class Matrix(NamedTuple):

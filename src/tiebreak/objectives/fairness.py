@@ -56,6 +56,7 @@ class Covariance(Objective, _Covariance):
     def __new__(cls, A: Any, sensitive: Any) -> Covariance:
         matrix = as_matrix(A, "A")
         attribute = checks.vector(sensitive, "sensitive")
+        checks.data(attribute, "sensitive")
         if attribute.size != matrix.shape[0]:
             raise ValueError(
                 f"`sensitive` must have one entry for each of the {matrix.shape[0]} rows of `A`, got {attribute.size}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.objectives.callables import FiniteSum, Oracle, accuracy_of, floating, imported, pieces_of
-from tiebreak.objectives.streams import Stream
+from tiebreak.objectives.streams import Stream, limits_of_samples
 
 
 def from_jax(
@@ -23,6 +23,8 @@ def from_jax(
     lipschitz: float = math.nan,
     strong_convexity: float = 0.0,
     floor: float = -math.inf,
+    value_range: tuple[float, float] | None = None,
+    gradient_bound: float | None = None,
     dtype: Any = np.float64,
     rows: int = 8192,
 ) -> FiniteSum | Stream:
@@ -40,6 +42,8 @@ def from_jax(
         Arrays with one row a sample; a batch is some rows of each. Or ``draw(rng, size) -> batch``, for a stream.
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
+    value_range, gradient_bound : optional
+        Of a stream: what is known of every sample, as in :class:`Stream`, for bounds that are proven.
     dtype : float64 or float32
         In which it is computed, whatever the types of ``params`` and ``data`` are; JAX's own setting is not changed.
     rows : int
@@ -75,8 +79,9 @@ def from_jax(
         "strong_convexity": strong_convexity,
         "floor": floor,
     }
+    limits = limits_of_samples(value_range, gradient_bound, endless=callable(data))
     if callable(data):
-        return Stream(data, oracle, oracle.dimension, **facts)
+        return Stream(data, oracle, oracle.dimension, **facts, **limits)
     return FiniteSum(oracle.n, oracle.dimension, oracle, **facts)
 
 

@@ -327,12 +327,14 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None, n
     matrix = as_matrix(A, "A")
     n = matrix.shape[0]
     targets = checks.vector(targets, name)
+    checks.data(targets, name)
     if targets.size != n:
         raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
     if sample_weight is None:
         weights = np.ones(n)
     else:
         weights = checks.vector(sample_weight, "sample_weight", n)
+        checks.data(weights, "sample_weight")
         if weights.min() < 0.0 or weights.max() == 0.0:
             raise ValueError(f"`sample_weight` must be non-negative and not all zero, got a minimum of {weights.min():g}")
         weights = weights / weights.mean()

@@ -35,7 +35,11 @@ class SquaredNorm(Objective, _SquaredNorm):
     floor = 0.0
 
     def __new__(cls, center: Any = None) -> SquaredNorm:
-        return super().__new__(cls, np.empty(0) if center is None else checks.vector(center, "center"))
+        if center is None:
+            return super().__new__(cls, np.empty(0))
+        point = checks.vector(center, "center")
+        checks.data(point, "center")
+        return super().__new__(cls, point)
 
     @property
     def dimension(self) -> int | None:  # type: ignore[override]

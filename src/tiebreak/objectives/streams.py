@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,12 @@ from tiebreak import checks
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.callables import Computed, EndOfStream, OracleError, check_knowledge
 
+ROUNDING = 1e-6  # relative: by how much a mean may leave the limits of its samples, also one in single precision
 APART = 0xE571  # sets the samples of an estimate apart from those of runs with the same seed
+
+
+class AssumptionError(OracleError):
+    """A batch contradicts what was said of every sample of a stream."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,13 @@ class Stream(Computed):
         A constant μ such that the expectation less ½ μ ‖x‖² is convex, if one is known.
     floor : float, optional
         A number that the expectation is never below, if one is known; 0 for most losses.
+    value_range : (float, float), optional
+        Two numbers that the loss of every single sample lies between, at each x of the domain, if they are known.
+    gradient_bound : float, optional
+        A number that the Euclidean norm of the gradient of every single sample's loss does not exceed, at each x of the
+        domain, if one is known. With both, bounds on gaps are proven: they assume nothing of the distribution but that
+        samples are independent, and so not of a source that repeats itself. A batch that contradicts these limits raises an
+        :class:`AssumptionError`, and ends a run.
 
     Examples
     --------
@@ -61,6 +73,8 @@ class Stream(Computed):
     lipschitz: float = math.nan
     strong_convexity: float = 0.0
     floor: float = -math.inf
+    value_range: tuple[float, float] = (-math.inf, math.inf)
+    gradient_bound: float = math.inf
 
     def __post_init__(self) -> None:
         if not callable(self.draw):
@@ -69,10 +83,43 @@ class Stream(Computed):
             raise ValueError(f"`value_and_grad` must be a function of (x, batch), got {checks.shown(self.value_and_grad)}")
         object.__setattr__(self, "dimension", checks.whole(self.dimension, "dimension"))
         check_knowledge(self)
+        object.__setattr__(self, "value_range", checked_range(self.value_range))
+        object.__setattr__(self, "gradient_bound", checked_bound(self.gradient_bound))
+        object.__setattr__(self, "floor", max(self.floor, self.value_range[0]))
 
     @property
     def n_samples(self) -> float:  # type: ignore[override]
         return math.inf
+
+    def ask(self, x: np.ndarray, batch: Any) -> tuple[float, np.ndarray]:
+        value, gradient = super().ask(x, batch)
+        self._hold_against([value], gradient, 1.0)
+        return value, gradient
+
+    def ask_both(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
+        value_x, value_y, gradient = super().ask_both(batch, x, w, y, v)
+        self._hold_against([value_x] if v == 0.0 else [value_x, value_y], gradient, abs(w) + abs(v))
+        return value_x, value_y, gradient
+
+    def _hold_against(self, values: list[float], gradient: np.ndarray, weight: float) -> None:
+        """Raise if means over a batch leave the limits that each of its samples is said to respect."""
+        low, high = self.value_range
+        if math.isfinite(low) or math.isfinite(high):
+            room = ROUNDING * max(abs(bound) for bound in (low, high) if math.isfinite(bound))
+            for value in values:
+                if not low - room <= value <= high + room:
+                    self._contradict("a mean loss", value, f"`value_range` = ({low:g}, {high:g})")
+        if math.isfinite(self.gradient_bound):
+            norm = float(np.linalg.norm(gradient))
+            if norm > (1.0 + ROUNDING) * self.gradient_bound * weight:
+                self._contradict("a mean gradient of norm", norm / weight, f"`gradient_bound` = {self.gradient_bound:g}")
+
+    def _contradict(self, what: str, found: float, limit: str) -> None:
+        raise AssumptionError(
+            f"`{self._name}` returned {what} {found:.6g}, which contradicts {limit}: no bound holds that rests on it; "
+            "give limits that every sample respects at each x of the domain, or none",
+            self,
+        )
 
     def sample(self, rng: np.random.Generator, size: int) -> Any:
         """Return a batch of fresh samples; raise :class:`EndOfStream` if there are not as many left."""
@@ -98,7 +145,8 @@ class Stream(Computed):
         rng = np.random.default_rng([checks.whole(seed, "seed", least=0), APART])
         batch = self.sample(rng, checks.whole(samples, "samples"))
         gradient = np.zeros_like(x)
-        value, _ = accumulate(self, batch, x, 1.0, x, 0.0, gradient)
+        anywhere = replace(self, value_range=(-math.inf, math.inf), gradient_bound=math.inf)  # those are for a domain
+        value, _ = accumulate(anywhere, batch, x, 1.0, x, 0.0, gradient)
         return float(value), gradient
 
 
@@ -119,3 +167,29 @@ def rows_in(batch: Any) -> int | None:
     if shape is not None:
         return int(shape[0]) if len(shape) > 0 else None
     return len(batch) if isinstance(batch, list) else None
+
+
+def checked_range(given: Any) -> tuple[float, float]:
+    """Return two limits of losses, infinite where none is known, or raise."""
+    try:
+        low, high = (float(limit) for limit in given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise ValueError(f"`value_range` must be a pair (low, high) of numbers, low < high, got {checks.shown(given)}")
+    return low, high
+
+
+def checked_bound(given: Any) -> float:
+    """Return a limit of norms, infinite where none is known, or raise."""
+    unlimited = isinstance(given, float) and given == math.inf
+    return math.inf if unlimited else checks.real(given, "gradient_bound", above=0.0)
+
+
+def limits_of_samples(value_range: Any, gradient_bound: Any, endless: bool) -> dict[str, Any]:
+    """Return those of two arguments that were given, for a :class:`Stream`; raise if all samples are known."""
+    given = {"value_range": value_range, "gradient_bound": gradient_bound}
+    known = {name: value for name, value in given.items() if value is not None}
+    if known and not endless:
+        raise ValueError(f"`{next(iter(known))}` is for streams, and all samples of this loss are known")
+    return known

@@ -10,7 +10,7 @@ import numpy as np
 
 from tiebreak import checks
 from tiebreak.objectives.callables import FiniteSum, Oracle, accuracy_of, floating, imported, pieces_of
-from tiebreak.objectives.streams import Stream
+from tiebreak.objectives.streams import Stream, limits_of_samples
 from tiebreak.sources import Rows, length_of
 
 
@@ -23,6 +23,8 @@ def from_torch(
     lipschitz: float = math.nan,
     strong_convexity: float = 0.0,
     floor: float = -math.inf,
+    value_range: tuple[float, float] | None = None,
+    gradient_bound: float | None = None,
     dtype: Any = np.float64,
     rows: int = 8192,
 ) -> FiniteSum | Stream:
@@ -43,6 +45,8 @@ def from_torch(
         So is ``draw(rng, size) -> batch``, whose samples are fresh.
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
+    value_range, gradient_bound : optional
+        Of a stream: what is known of every sample, as in :class:`Stream`, for bounds that are proven.
     dtype : float64 or float32
         In which it is computed, whatever the types of the parameters and the data are.
     rows : int
@@ -85,8 +89,9 @@ def from_torch(
         source = torch.utils.data.default_collate([data[i] for i in range(len(data))])
     stream = callable(source) and not isinstance(source, torch.Tensor)
     oracle = TorchLoss(module, loss, None if stream else source, floating(dtype), checks.whole(rows, "rows"))
+    limits = limits_of_samples(value_range, gradient_bound, endless=stream)
     if stream:
-        return Stream(source, oracle, oracle.dimension, **facts)
+        return Stream(source, oracle, oracle.dimension, **facts, **limits)
     return FiniteSum(oracle.n, oracle.dimension, oracle, **facts)
 
 

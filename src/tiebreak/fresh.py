@@ -1,0 +1,119 @@
+"""Fresh samples of streams, and what batches of them say about a point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.domains import cut_lmo, lmo
+from tiebreak.objectives.base import accumulate, draw
+from tiebreak.problem import Problem
+
+SHARES = 2.0 ** np.arange(-8, 5)  # of the multiplier of the estimated half-space: those that are tried
+AT_ONCE = 4096  # samples drawn by one call
+KEPT_BYTES = 256_000_000  # of samples that are kept for the end of a stream
+
+Take = Callable[[Any, int], Any]  # (objective, size) -> batch
+
+
+class Fresh:
+    """A source of fresh samples that keeps what it gave, if that is not too much and says how large it is."""
+
+    def __init__(self, rng: np.random.Generator):
+        self.rng, self.kept, self.room = rng, [], float(KEPT_BYTES)  # type: ignore[var-annotated]
+
+    def __call__(self, objective: Any, size: int) -> Any:
+        batch = draw(objective, self.rng, np.zeros(size, dtype=np.int64))
+        self.room -= bytes_of(batch)
+        if self.room >= 0.0:
+            self.kept.append(batch)
+        else:
+            self.kept.clear()
+        return batch
+
+    def again(self) -> Take | None:
+        """Return a source of the same samples in the same order, if they were kept."""
+        batches: Iterator[Any] = iter(self.kept)
+        return (lambda objective, size: next(batches)) if self.kept else None
+
+
+def bytes_of(batch: Any) -> float:
+    """Return the size of a batch in memory, ∞ if it does not say."""
+    if isinstance(batch, dict):
+        batch = tuple(batch.values())
+    if isinstance(batch, (tuple, list)):
+        return math.fsum(map(bytes_of, batch))
+    return float(getattr(batch, "nbytes", math.inf))
+
+
+class Sample(NamedTuple):
+    """What one batch says of both levels."""
+
+    f: float
+    f_gradient: np.ndarray
+    g: float
+    g_gradient: np.ndarray
+    other: np.ndarray  # g at each of the other points
+
+
+class Choice(NamedTuple):
+    """What is chosen on the first half of the samples."""
+
+    multiplier: float  # λ
+    point: int  # y among the other points; −1: y = x
+
+
+def look(
+    problem: Problem,
+    x: np.ndarray,
+    take: Take,
+    size: int,
+    points: Sequence[np.ndarray],
+    exact: Sequence[Any],
+    known: np.ndarray | None,
+) -> Sample:
+    """Return what the next batch says at x, and of g at the other points; what is known exactly is given."""
+    f, g, _ = problem
+    f_value, f_gradient = exact[0] or value_and_gradient(f, [take(f, part) for part in pieces(size)], x)
+    batches = [take(g, part) for part in pieces(size)] if g.endless else []
+    g_value, g_gradient = exact[1] or value_and_gradient(g, batches, x)
+    others = known if known is not None else np.array([value_and_gradient(g, batches, point)[0] for point in points])
+    return Sample(f_value, f_gradient, g_value, g_gradient, others)
+
+
+def pieces(size: int) -> list[int]:
+    """Return about as many samples as equal numbers that are not too large."""
+    count = -(-size // AT_ONCE)
+    return [size // count] * count
+
+
+def value_and_gradient(objective: Any, batches: Sequence[Any], x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the mean over some batches of one size."""
+    gradient, value = np.zeros_like(x), 0.0
+    for batch in batches:
+        value += float(accumulate(objective, batch, x, 1.0, x, 0.0, gradient)[0])
+    return value / len(batches), gradient / len(batches)
+
+
+def choices(problem: Problem, x: np.ndarray, f_gradient: np.ndarray, g_gradient: np.ndarray, falls: Any) -> list[Choice]:
+    """Return the multipliers and points that are worth trying, given mean gradients and the mean g(y) − g(x) of each y."""
+    point = int(np.argmin(falls)) if falls.size and falls.min() < 0.0 else -1
+    offset = float(g_gradient @ x) + (float(falls[point]) if point >= 0 else 0.0)
+    _, found = cut_lmo(problem.domain, f_gradient, g_gradient, offset, np.empty_like(x))
+    if not (math.isfinite(found) and found > 0.0):
+        sizes = np.linalg.norm(f_gradient), np.linalg.norm(g_gradient)
+        found = sizes[0] / sizes[1] if sizes[1] > 0.0 else 0.0
+    tried = [Choice(0.0, -1)]
+    if found > 0.0:
+        tried += [Choice(float(found * share), where) for share in SHARES for where in sorted({point, -1})]
+    return tried
+
+
+def minimum(problem: Problem, c: np.ndarray, x: np.ndarray) -> float:
+    """Return min ⟨c, s − x⟩ over s ∈ Z."""
+    atom = np.empty_like(x)
+    lmo(problem.domain, c, atom)
+    return float(c @ (atom - x))
