@@ -16,6 +16,7 @@ from campaign.planted import Planted, plant
 from campaign.recipes import text
 from campaign.sets import SETS
 from campaign.trials import Round, kind
+from tiebreak.domains import settle
 
 PROBLEMS = 20  # per round
 BUNDLES = 0.1  # of the problems that are asked for several half-spaces at a point, which takes a thousand times as long
@@ -41,7 +42,14 @@ def proofs_at_points(trial: Round, name: str) -> None:
                 trial.tried()
                 trial.lost(f"certify raised {type(error).__name__}: {error}", script)
                 continue
-            judge(trial, planted, x, certificate, script)
+            judge(trial, planted, settled(problem, x), certificate, script)
+
+
+def settled(problem: Any, x: np.ndarray) -> np.ndarray:
+    """Return the point that a certificate speaks of: x, moved into the domain if it is outside by more than rounding."""
+    moved = x.copy()
+    settle(problem.domain, moved, np.empty_like(x))
+    return moved
 
 
 def points(rng: Generator, planted: Planted, problem: Any) -> Iterator[tuple[np.ndarray, int]]:
