@@ -24,6 +24,7 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--interpreted", action="store_true", help="compile nothing: slower, and without a first wait")
     options = parser.parse_args(given)
     kinds = [each for name, each in everything.KINDS.items() if name.startswith(options.only)]
+    kinds.sort(key=lambda each: each.rounds is not None)  # those that start processes are the last
     if not kinds:
         parser.error(f"--only must be the beginning of a kind's name, got {options.only!r}; --list shows them")
     if options.list:

@@ -13,7 +13,7 @@ from typing import Any
 from campaign.trials import Round, kind
 
 ROOT = Path(__file__).parents[1]
-KILLS = 20  # per round
+KILLS = 5  # per round
 AT_ONCE = 6
 
 
@@ -25,7 +25,7 @@ def python(*arguments: str, **environment: str) -> Any:
     return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
-@kind("kill -9 and full disks", weight=2.0, rounds=20)
+@kind("kill -9 and full disks", weight=2.0, rounds=40)
 def killed_runs(trial: Round) -> None:
     """Kill runs at random moments and resume them: all bits are those of an uninterrupted run."""
     if not hasattr(os, "fork"):

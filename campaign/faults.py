@@ -35,18 +35,19 @@ FAULTS: dict[str, Callable[[float, np.ndarray], Any]] = {
 
 
 class Faulty:
-    """A least-squares function that fails at one call."""
+    """A least-squares function that fails at one call, or from then on."""
 
-    def __init__(self, seed: int, at: int, fault: str):
-        rng = np.random.default_rng(seed)
+    def __init__(self, at: int, fault: str, lasting: bool):
+        rng = np.random.default_rng(7)
         self.A, self.b = rng.standard_normal((3, 4)), rng.standard_normal(3)
-        self.at, self.fault, self.calls = at, fault, 0
+        self.at, self.fault, self.lasting, self.calls = at, fault, lasting, 0
 
     def __call__(self, x: np.ndarray, indices: np.ndarray) -> Any:
         residual = self.A[indices] @ x - self.b[indices]
         value, gradient = 0.5 * float(np.mean(residual**2)), self.A[indices].T @ residual / len(indices)
         self.calls += 1
-        return FAULTS[self.fault](value, gradient) if self.calls == self.at else (value, gradient)
+        fails = self.calls >= self.at if self.lasting else self.calls == self.at
+        return FAULTS[self.fault](value, gradient) if fails else (value, gradient)
 
     @property
     def failed(self) -> bool:
@@ -70,31 +71,33 @@ def problem_with(upper: Faulty | None = None, lower: Faulty | None = None) -> ti
 
 @kind("faults", each=tiebreak.METHODS, weight=4.0)
 def faults(trial: Round, method: str) -> None:
-    """Let one level fail in one way at every call of a run."""
+    """Let one level fail in one way, once or for good, at every call of a run."""
     fault = str(trial.rng.choice(list(FAULTS)))
     level = str(trial.rng.choice(["upper", "lower"]))
+    lasting = bool(trial.rng.random() < 0.5)
     with interpreted():
-        first = 1
-        while not trial.over or first <= 3:
-            if not one_fault(trial, method, level, fault, first):
-                break
-            first += 1
+        at = 1
+        while (at <= 3 or not trial.over) and one_fault(trial, method, level, fault, at, lasting):
+            at += 1
 
 
-def one_fault(trial: Round, method: str, level: str, fault: str, at: int) -> bool:
-    """Make one run with a fault; return whether it came to it."""
-    function = Faulty(7, at, fault)
+def one_fault(trial: Round, method: str, level: str, fault: str, at: int, lasting: bool) -> bool:
+    """Make one run with a fault; return whether it came to it.
+
+    The check of gradients leaves single failures to the run, which meets them if they last.
+    """
+    function = Faulty(at, fault, lasting)
     problem = problem_with(**{level: function})
     script = f"""
 import tiebreak
 from campaign.faults import Faulty, problem_with
 from tiebreak.engine import interpreted
 with interpreted():
-    problem = problem_with({level}=Faulty(7, {at}, {fault!r}))
-    print(tiebreak.minimize(problem, {method!r}, max_iterations={ITERATIONS}, max_queries=None))
+    problem = problem_with({level}=Faulty({at}, {fault!r}, {lasting}))
+    print(tiebreak.minimize(problem, {method!r}, max_iterations={ITERATIONS}, max_queries=None, check={lasting}))
 """
     try:
-        result = tiebreak.minimize(problem, method, max_iterations=ITERATIONS, max_queries=None)
+        result = tiebreak.minimize(problem, method, max_iterations=ITERATIONS, max_queries=None, check=lasting)
     except tiebreak.OracleError:
         trial.tried()
         return True

@@ -18,7 +18,7 @@ from campaign.sets import SETS
 from campaign.trials import Round, kind
 from tiebreak.domains import settle
 
-PROBLEMS = 20  # per round
+PROBLEMS = 5  # per round
 BUNDLES = 0.1  # of the problems that are asked for several half-spaces at a point, which takes a thousand times as long
 FURTHEST = 2.0**-10  # of a point outside, relative to its size: where the search for the edge of what is accepted begins
 
