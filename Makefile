@@ -26,6 +26,7 @@ lint: $(VENV)/installed-test
 bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/cut.py
 	$(BIN)/python benchmarks/iteration.py
+	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/domains.py
 	$(BIN)/python benchmarks/methods.py
 	$(BIN)/python benchmarks/auto.py

@@ -132,8 +132,8 @@ def compare_choice(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
     )
 
 
-def tied(n: int, d: int, seed: int = 0) -> Problem:
-    """Return random regressions at both levels, of half the possible rank: the lower one has many minimisers."""
+def rank_deficient(n: int, d: int, seed: int = 0) -> Problem:
+    """Return random regressions at both levels, of half the possible rank; the ball binds, so that g* > 0."""
     rng = np.random.default_rng(seed)
     rank = min(n, d) // 2
     mixing = rng.standard_normal((rank, d)) / np.sqrt(rank)
@@ -158,7 +158,7 @@ def time_of_call(problem: Problem) -> tuple[float, str]:
 
 
 def _solve(sender: Any, n: int, d: int) -> None:
-    reference = two_stages(tied(n, d))
+    reference = two_stages(rank_deficient(n, d))
     sender.send((reference.seconds, reference.status))
 
 
@@ -183,7 +183,7 @@ def compare_certified(quick: bool) -> None:
     limit = 60.0 if quick else 600.0
     lines = []
     for n, d in SIZES[:1] if quick else SIZES:
-        ours, proven = time_of_call(tied(n, d))
+        ours, proven = time_of_call(rank_deficient(n, d))
         theirs, status = time_of_solver(n, d, limit)
         at_least = "≥ " if status.startswith("stopped") else ""
         lines.append([f"{n} x {d}", f"{at_least}{theirs / ours:.1f} x", f"{ours:.2f} s", proven, f"{theirs:.1f} s", status])

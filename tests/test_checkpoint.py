@@ -16,7 +16,7 @@ import pytest
 from conftest import QUICK, callable_copy
 
 import tiebreak
-from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, minimize
+from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, checkpoint, minimize
 
 METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
 
@@ -89,11 +89,12 @@ def test_other_python_functions_make_another_problem(problem, callable_problem, 
 
 
 def test_time_that_was_spent_before_counts(problem, tmp_path):
-    arguments = {"max_queries": None, "checkpoint": tmp_path / "run.npz"}
-    first = minimize(problem, QUICK, time_limit=0.05, **arguments)
-    second = minimize(problem, QUICK, time_limit=0.1, **arguments)
+    minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
+    first = minimize(problem, QUICK, time_limit=1.0, checkpoint=tmp_path / "run.npz")
+    second = minimize(problem, QUICK, time_limit=2.0, checkpoint=tmp_path / "run.npz")
     assert second.queries.total > first.queries.total
-    assert second.seconds >= 0.1
+    assert second.seconds > first.seconds
+    assert second.wall_seconds > first.wall_seconds
     assert second.history.seconds[-1] >= first.seconds
 
 
@@ -148,7 +149,6 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(problem
         "method": lambda: minimize(problem, "sbcgi", max_queries=2000, checkpoint=path),
         "parameters": lambda: minimize(problem, SBCGF(step=2e-2, slack=1e-6), max_queries=2000, checkpoint=path),
         "seed": lambda: minimize(problem, QUICK, max_queries=2000, seed=1, checkpoint=path),
-        "max_queries": lambda: minimize(problem, QUICK, max_queries=3000, checkpoint=path),
         "x0": lambda: minimize(problem, QUICK, max_queries=2000, x0=np.zeros(18), checkpoint=path),
         "tol": lambda: minimize(problem, QUICK, max_queries=2000, tol=(1e-9, 1e-9), checkpoint=path),
     }
@@ -171,16 +171,135 @@ def test_a_truncated_checkpoint_is_refused(problem, tmp_path, size):
     path = tmp_path / "run.npz"
     minimize(problem, QUICK, max_queries=2000, checkpoint=path)
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(CheckpointError, match="is damaged or not one .*; delete it to start anew"):
+    with pytest.raises(CheckpointError, match="is no checkpoint, or a damaged one .*; give another path as `checkpoint`"):
         minimize(problem, QUICK, max_queries=2000, checkpoint=path)
 
 
-def test_a_checkpoint_is_read_without_pickle(problem, tmp_path):
+def test_a_checkpoint_that_lacks_an_array_is_damaged(problem, tmp_path):
     path = tmp_path / "run.npz"
+    minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files if name != "counts"}
+    np.savez(path, **arrays)
+    with pytest.raises(CheckpointError, match="is damaged .*counts"):
+        minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+
+
+def write_pickle(path):
     np.savez(path, meta=np.array([{"a": 1}], dtype=object))
-    path = tmp_path / "run.npz"
-    with pytest.raises(CheckpointError, match="is damaged or not one"):
+
+
+def write_other_meta(path):
+    np.savez(path, meta=np.frombuffer(b'{"format": 3}', dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: np.savez(path, A=np.eye(3)),
+        lambda path: path.write_text("my notes"),
+        write_pickle,
+        write_other_meta,
+    ],
+    ids=["arrays", "text", "pickle", "meta"],
+)
+def test_a_file_that_is_no_checkpoint_is_left_alone(problem, tmp_path, write):
+    path = tmp_path / "mine.npz"
+    write(path)
+    content = path.read_bytes()
+    with pytest.raises(CheckpointError, match="mine.npz is no checkpoint, .*; give another path") as caught:
         minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    assert "delete" not in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_checkpoint_of_another_format_is_refused(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    old = checkpoint.CHECKPOINT._replace(format=1)
+    checkpoint.save(path, old, {}, {})
+    with pytest.raises(CheckpointError, match="has format 1, not 3: another version of tiebreak wrote it; give"):
+        minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+
+
+def never(*args):
+    raise AssertionError("something was computed")
+
+
+@pytest.mark.parametrize("name", ["/proc/run.npz", "x" * 250])  # a folder that takes no files, a name with no room for more
+def test_a_checkpoint_that_cannot_be_written_fails_before_anything_is_computed(problem, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(checkpoint, "digest", never)
+    monkeypatch.setattr(SBCGF, "for_problem", never)
+    with pytest.raises(ValueError, match="`checkpoint` must be a file that can be written, and .* cannot .*; give another"):
+        minimize(problem, QUICK, max_queries=2000, checkpoint=tmp_path / name)
+
+
+def test_a_checkpoint_that_cannot_be_replaced_fails_before_anything_is_computed(problem, tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    content = path.read_bytes()
+
+    def refuse(*args):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(SBCGF, "for_problem", never)
+    with pytest.raises(ValueError, match="and .*run.npz cannot .*Operation not permitted.*; give another path"):
+        minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@METHODS
+def test_a_finished_run_goes_on_with_a_larger_budget(problem, tmp_path, method):
+    arguments = {"x0": np.zeros(18), "seed": 1, "checkpoint": tmp_path / "run.npz"}
+    minimize(problem, method, max_queries=2000, **arguments)
+    with pytest.raises(CheckpointError, match="run with max_iterations=None, and a run can be given more, not less"):
+        minimize(problem, method, max_queries=9000, max_iterations=10**6, **arguments)
+    minimize(problem, method, max_queries=9000, **arguments)
+    extended = minimize(problem, method, max_queries=30_000, **arguments)
+    same(extended, minimize(problem, method, max_queries=30_000, x0=np.zeros(18), seed=1))
+    with pytest.raises(
+        CheckpointError, match="max_queries=30000, and a run can be given more, not less: got max_queries=2000;"
+    ):
+        minimize(problem, method, max_queries=2000, **arguments)
+
+
+def test_a_run_that_sought_a_first_point_goes_on_from_it(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    first = minimize(problem, QUICK, max_queries=2000, checkpoint=path)
+    extended = minimize(problem, QUICK, max_queries=20_000, checkpoint=path)
+    assert 19_000 < extended.queries.total <= 20_000
+    before = first.history.queries < 0.1 * 2000
+    assert extended.history.lower[: before.sum()].tolist() == first.history.lower[before].tolist()
+
+
+def test_a_run_with_a_horizon_says_what_is_planned_for_its_budget(problem, tmp_path):
+    path, method = tmp_path / "run.npz", SBCGF(preset="auto")
+    minimize(problem, method, max_queries=2000, checkpoint=path)
+    content = path.read_bytes()
+    planned = "which cannot be extended to max_queries=3000: 'sbcgf' plans for the whole budget: `step`; give that budget"
+    with pytest.raises(CheckpointError, match=f"is of a run with max_queries=2000, {planned}"):
+        minimize(problem, method, max_queries=3000, checkpoint=path)
+    with pytest.raises(CheckpointError, match="is of another run: its `parameters` is"):  # not the budget's doing alone
+        minimize(problem, SBCGF(step=0.3), max_queries=3000, checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_a_larger_budget_for_which_another_method_is_chosen_is_refused(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    assert minimize(problem, max_queries=2000, checkpoint=path).method.name == "cg-bio"
+    with pytest.raises(CheckpointError, match="is chosen for the budget: 'cg-bio' for that one, 'pb-apg' for this one;"):
+        minimize(problem, max_queries=20_000, checkpoint=path)
+
+
+def test_the_half_spaces_of_the_last_record_are_kept(problem, tmp_path):
+    arguments = {"tol": (5.0, 0.05), "checkpoint": tmp_path / "run.npz"}
+    first, second = (minimize(problem, QUICK, **arguments).certificate for _ in range(2))
+    assert len(first.cuts) == len(second.cuts) > 0
+    for one, other in zip(first.cuts, second.cuts, strict=True):
+        assert (one.normal.tobytes(), one.offset) == (other.normal.tobytes(), other.offset)
+    assert first.multipliers.tobytes() == second.multipliers.tobytes()
+    assert first.floors == second.floors
 
 
 def test_an_interrupted_write_leaves_the_old_checkpoint(problem, tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ def test_the_demo_prints_a_table_and_writes_a_figure(tmp_path):
         assert upper_gap > 0
         assert lower_gap > 0
         assert 0 < upper < test < 1e-2
+    assert "The training loss has one minimiser, although there are more features than samples" in done.stdout
     assert out.read_bytes().startswith(b"\x89PNG")
     assert str(out) in done.stdout
 

@@ -324,3 +324,14 @@ def test_a_schedule_that_ends_between_the_iterations_looked_at_ends_the_run_with
 def test_other_results_to_draw_must_be_results():
     result = minimize(SMALL, max_queries=1000)
     refuses("foo", lambda: result.plot(foo=3))
+
+
+def test_estimators_refuse_what_a_mask_hides_and_flags_that_are_none():
+    learn = pytest.importorskip("tiebreak.learn")
+    X, y = np.random.default_rng(0).standard_normal((6, 4)), np.arange(6.0)
+    hidden, targets = np.ma.masked_array(X, mask=X > 1.0), np.ma.masked_array(y, mask=y > 3.0)
+    refuses("X", lambda: learn.MinNormRegressor().fit(hidden, y))
+    refuses("y", lambda: learn.MinNormRegressor().fit(X, targets))
+    refuses("y_val", lambda: learn.TieBreakRegressor().fit(X, y, X_val=X, y_val=targets))
+    refuses("X", lambda: learn.ContinualDictionaryLearning().fit(hidden))
+    refuses("fit_intercept", lambda: learn.MinNormRegressor(fit_intercept="no").fit(X, y))

@@ -15,6 +15,7 @@ from conftest import QUICK, callable_copy, make_objective
 import tiebreak
 from tiebreak import SBCGF, SBCGI, Covariance, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
 from tiebreak.engine import interpreted
+from tiebreak.prover import Exact
 
 DRIVER = sys.modules["tiebreak.minimize"]  # the package has a function of that name
 BOTH = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
@@ -93,9 +94,8 @@ def test_each_budget_ends_the_run(problem):
     only = minimize(problem, QUICK, max_iterations=2000, max_queries=None)
     seeking = only.history.phase == 0
     assert only.history.queries[seeking][-1] == pytest.approx(only.queries.total / 10, rel=0.1)
-    timed = minimize(problem, QUICK, max_queries=None, time_limit=0.05)
+    timed = minimize(problem, QUICK, time_limit=2.0)
     assert timed.status is Status.TIME
-    assert timed.seconds >= 0.05
     assert timed.iterations > 0
 
 
@@ -160,7 +160,7 @@ def fail(value, gradient):
     [
         (fail, Status.FAILED, "raised RuntimeError: the disk is gone"),
         (lambda v, g: (math.nan, g), Status.NOT_FINITE, "returned NaN or infinity in the value"),
-        (lambda v, g: (v, g * math.inf), Status.NOT_FINITE, "returned NaN or infinity in the gradient"),
+        (lambda v, g: (v, np.full_like(g, math.inf)), Status.NOT_FINITE, "returned NaN or infinity in the gradient"),
         (lambda v, g: (v, g[:-1]), Status.FAILED, "must return a gradient of shape"),
     ],
 )
@@ -289,12 +289,101 @@ def test_a_callback_is_heard_at_the_end_of_the_first_phase_too(problem):
 
 def test_limits_may_be_beyond_all_measure(problem):
     assert minimize(problem, QUICK, max_queries=10**30, max_iterations=50).iterations == 50
-    many = minimize(problem, QUICK, max_queries=None, max_iterations=10**15, time_limit=0.05)
+    many = minimize(problem, QUICK, max_iterations=10**15, time_limit=0.5)
     assert many.status is Status.TIME
 
 
+def test_a_million_queries_are_the_limit_only_if_no_other_end_is_given(problem):
+    def limits(**given):
+        return DRIVER._limits(*(given.get(name) for name in ("max_queries", "max_iterations", "time_limit", "tol")))
+
+    assert limits().queries == 1_000_000
+    assert limits(max_queries=10).queries == 10
+    for given in ({"max_iterations": 5}, {"time_limit": 5.0}, {"tol": (1.0, 1.0)}):
+        assert limits(**given).queries == math.inf
+        assert limits(**given, max_queries=10).queries == 10
+
+
+class Hours:
+    """A clock of which every look takes some time."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def perf_counter(self):
+        self.now += self.tick
+        return self.now
+
+    def monotonic(self):
+        return self.now
+
+
+def test_a_time_limit_is_wall_time_and_leaves_out_bounds_that_there_is_no_time_for(problem, monkeypatch):
+    minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
+    monkeypatch.setattr(DRIVER, "time", hours := Hours(0.01))
+    proofs = []
+    monkeypatch.setattr(Exact, "improved", lambda self, certificate: proofs.append(certificate) or certificate)
+    short = minimize(problem, QUICK, time_limit=2.0)
+    assert short.status is Status.TIME
+    assert short.iterations > 0
+    assert not proofs  # 120 looks at an oracle that takes 0.01 s
+    assert 1.7 <= short.wall_seconds <= 2.2
+    assert hours.now <= 2.3
+    monkeypatch.setattr(DRIVER, "time", Hours(0.01))
+    long = minimize(problem, QUICK, time_limit=20.0)
+    assert len(proofs) == 1
+    assert 17.5 <= long.wall_seconds <= 20.5  # the mock takes no time, which was kept for it
+
+
+@pytest.mark.parametrize(("tick", "chosen"), [(1.0, "sbcgf"), (0.01, "pb-apg")])
+def test_the_choice_of_a_method_goes_by_the_passes_that_a_time_limit_allows(tick, chosen, monkeypatch):
+    rng = np.random.default_rng(0)
+    upper, lower = (LeastSquares(rng.standard_normal((40, 5)), rng.standard_normal(40)) for _ in range(2))
+    monkeypatch.setattr(DRIVER, "time", Hours(tick))
+    with interpreted():
+        result = minimize(Problem(upper, lower, L1Ball(1.0)), time_limit=50.0, max_iterations=2000)
+    assert result.method.name == chosen
+
+
+def test_a_run_without_time_for_a_step_says_so(problem, monkeypatch):
+    minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
+    monkeypatch.setattr(DRIVER, "time", Hours(1.0))
+    result = minimize(problem, QUICK, time_limit=0.5)
+    assert result.iterations == 0
+    assert result.message == (
+        "budget spent: `time_limit` has passed before a step of the method could be made; x is the point to begin with"
+    )
+    assert len(result.history) == 1
+    assert result.lower_bound_gap >= 0.0
+
+
+def test_no_clock_decides_anything_without_a_time_limit(problem, monkeypatch):
+    plain = minimize(problem, "pb-apg", max_queries=20_000)
+    monkeypatch.setattr(DRIVER, "time", Hours(1.0))
+    slow = minimize(problem, "pb-apg", max_queries=20_000)
+    assert slow.x.tobytes() == plain.x.tobytes()
+    assert slow.evaluations == plain.evaluations
+    for name in ("iteration", "upper", "lower", "upper_bound_gap", "lower_bound_gap"):
+        assert getattr(slow.history, name).tobytes() == getattr(plain.history, name).tobytes()
+
+
+def test_both_clocks_are_shown_and_the_wall_has_all(problem):
+    result = minimize(problem, QUICK, max_queries=3000)
+    assert result.wall_seconds > result.seconds > 0.0
+    assert f"{result.seconds:.3g}, {result.wall_seconds:.3g} with all bounds" in str(result)
+
+
+def test_records_cost_a_small_part_of_a_long_run(problem):
+    result = minimize(problem, "pb-apg", max_iterations=300)
+    full = problem.upper.n_samples + problem.lower.n_samples
+    assert list(result.history.iteration[:6]) == [0, 1, 3, 6, 10, 15]
+    for passes in (50, 100, 300):
+        assert (result.history.queries <= passes * full).sum() <= 0.25 * passes
+    assert len(result.history) <= 0.1 * 300
+
+
 def test_time_spent_compiling_is_not_counted(callable_problem):
-    result = minimize(callable_problem, QUICK, max_queries=None, time_limit=0.2, x0=np.zeros(18))
+    result = minimize(callable_problem, QUICK, time_limit=1.0, x0=np.zeros(18))
     assert result.iterations > 20
 
 
@@ -325,7 +414,6 @@ def test_progress_is_shown_when_asked_for_and_silent_otherwise(problem, capfd):
         ({"max_queries": 0}, "`max_queries` must be a whole number ≥ 1, got 0"),
         ({"max_queries": -5}, "`max_queries` must be a whole number ≥ 1, got -5"),
         ({"max_queries": 2.5}, "`max_queries` must be a whole number"),
-        ({"max_queries": None}, "a run needs an end"),
         ({"max_iterations": -1}, "`max_iterations` must be a whole number ≥ 1, got -1"),
         ({"time_limit": 0}, "`time_limit` must be a finite number > 0, got 0"),
         ({"tol": 1e-3}, "`tol` must be a pair"),

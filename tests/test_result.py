@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,3 +58,43 @@ def test_a_plot_shows_every_result_in_every_panel(problem, result, tmp_path):
         assert solid[1].get_ydata()[-1] == getattr(other, column)
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_a_run_with_a_tolerance_is_a_success_only_if_it_is_proven(problem):
+    missed = minimize(problem, QUICK, max_queries=3000, tol=(1e-9, 1e-9))
+    assert missed.status is Status.QUERIES
+    assert not missed.success
+    reached = minimize(problem, QUICK, tol=(5.0, 0.05))
+    assert reached.status is Status.CERTIFIED
+    assert reached.success
+    stopped = minimize(problem, QUICK, max_queries=3000, tol=(1e-9, 1e-9), callback=lambda snapshot: True)
+    assert stopped.status is Status.CALLBACK
+    assert not stopped.success
+
+
+def test_a_run_without_a_tolerance_is_a_success_if_it_ended_as_planned(problem):
+    assert minimize(problem, QUICK, max_queries=None, max_iterations=5).success
+    assert minimize(problem, QUICK, max_queries=3000, callback=lambda snapshot: True).success
+    callback = Raises(KeyboardInterrupt(), after=3)
+    interrupted = minimize(problem, QUICK, max_queries=3000, callback=callback)
+    assert interrupted.status is Status.INTERRUPTED
+    assert not interrupted.success
+
+
+def test_a_stream_that_ends_before_the_first_iteration_is_no_success(problem):
+    result = minimize(problem, QUICK, max_queries=3000)
+    ended = replace(result, status=Status.ENDED)
+    assert ended.success
+    assert not replace(ended, iterations=0).success
+
+
+class Raises:
+    """A callback that raises an error at its n-th call."""
+
+    def __init__(self, error: BaseException, after: int):
+        self.error, self.left = error, after
+
+    def __call__(self, snapshot):
+        self.left -= 1
+        if self.left == 0:
+            raise self.error

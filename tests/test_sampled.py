@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -194,7 +195,7 @@ def test_a_known_floor_bounds_gaps_on_streams():
     free, held = certify(plain, at, samples=400), certify(known, at, samples=400)
     assert held.lower_bound_gap == pytest.approx(held.lower + held.lower_error + 0.01)
     assert held.lower_bound_gap < free.lower_bound_gap
-    assert held.floors.lower == -0.01
+    assert held.floors.lower == pytest.approx(-0.01)
 
 
 def test_the_spread_of_samples_follows_multiples_sums_and_parts():
@@ -283,3 +284,14 @@ def test_a_run_whose_limits_are_contradicted_ends_without_bounds():
 def test_limits_of_samples_are_checked(known, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         insurance(**known)
+
+
+def test_a_stream_of_unknown_convexity_gets_no_bound_unless_it_has_a_floor():
+    def waves(x, batch):
+        return float(np.cos(3.0 * x[0])), -3.0 * np.sin(3.0 * x)
+
+    for floor, expected in ((-math.inf, math.nan), (-1.0, 2.0)):
+        stream = Stream(lambda rng, size: rng.random(size), waves, 1, floor=floor)
+        certificate = certify(Problem(SquaredNorm(), stream, L1Ball(3.0)), [0.0], samples=200)
+        assert certificate.lower_bound_gap == pytest.approx(expected, nan_ok=True)
+        assert certificate.floors.upper == 0.0

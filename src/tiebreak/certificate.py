@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checkpoint, checks
+from tiebreak import checks
 from tiebreak.bundle import Lines, best_bound
+from tiebreak.digest import digest
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem, check_problem
@@ -389,12 +390,39 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
     )
 
 
+def packed(certificate: Certificate) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a certificate as plain data by the names of its fields, and its half-spaces as arrays: what a file can hold."""
+    values = {name: getattr(certificate, name) for name in Certificate._fields if name not in ("cuts", "multipliers")}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
+    arrays = {
+        "certificate.normals": np.array([cut.normal for cut in certificate.cuts]),
+        "certificate.offsets": np.array([cut.offset for cut in certificate.cuts]),
+        "certificate.multipliers": np.asarray(certificate.multipliers),
+    }
+    return {**plain, "floors": certificate.floors._asdict()}, arrays
+
+
+def unpacked(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> Certificate:
+    """Return the certificate of which :func:`packed` returned these."""
+    normals, offsets = arrays["certificate.normals"], arrays["certificate.offsets"].tolist()
+    named = {
+        **values,
+        "floors": Floors(**values["floors"]),
+        "cuts": tuple(HalfSpace(normal, offset) for normal, offset in zip(normals, offsets, strict=True)),
+        "multipliers": arrays["certificate.multipliers"],
+    }
+    return Certificate(**named)
+
+
 def proven(result: Any, problem: Problem) -> Floors:
     """Return what a result proves about a problem: nothing if it is of another one, or of samples."""
     first = result.problem
-    same = first is problem or (
-        first is not None and first.compiled and problem.compiled and checkpoint.digest(first) == checkpoint.digest(problem)
-    )
+    if first is None:  # as of a result that was read from a file
+        same = problem.compiled and result.settings.get("problem") == digest(problem)
+    elif first is problem:
+        same = True
+    else:
+        same = first.compiled and problem.compiled and digest(first) == digest(problem)
     return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
 
 

@@ -24,6 +24,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import caching
+from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
 from numba.extending import overload
 
@@ -56,6 +57,32 @@ def interpreted() -> Iterator[None]:
         yield
     finally:
         _interpreted = before
+
+
+class _Stopwatch(event.Listener):
+    """Adds up the time in which Numba compiles; loading from disk is no part of it."""
+
+    def __init__(self) -> None:
+        self.total, self._depth, self._began = 0.0, 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._began = time.perf_counter()
+        self._depth += 1  # what a function calls is compiled within it
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.total += time.perf_counter() - self._began
+
+
+_stopwatch = _Stopwatch()
+event.register("numba:compile", _stopwatch)
+
+
+def compile_seconds() -> float:
+    """Return how long this process has compiled so far."""
+    return _stopwatch.total
 
 
 _VISIBLE = frozenset({np.ndarray, float, int, np.float64, np.int64, np.random.Generator})
@@ -242,8 +269,8 @@ def hash_of_sources(without: Collection[str] = ()) -> str:
 NO_KERNELS = frozenset(
     {
         *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "digest.py"),
-        *("experiments", "figures.py", "learn", "locks.py", "minimize.py", "progress.py", "prover.py", "result.py"),
-        *("sampled.py", "sources.py"),
+        *("experiments", "figures.py", "fresh.py", "gradients.py", "learn", "locks.py", "minimize.py", "progress.py"),
+        *("prover.py", "result.py", "sampled.py", "saved.py", "sources.py"),
     }
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import sys
 import time
 import warnings
@@ -17,16 +16,16 @@ import numpy as np
 
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
-from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, Floors, confidence_level, proven
-from tiebreak.digest import lasting, outline
-from tiebreak.domains import projects
-from tiebreak.engine import compilable
+from tiebreak.bundle import MAX_ATOMS
+from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, confidence_level, packed, proven, unpacked
+from tiebreak.digest import digest, lasting, outline
+from tiebreak.domains import lmo, projects
+from tiebreak.engine import compilable, compile_seconds
 from tiebreak.gradients import check_gradients
-from tiebreak.locks import Lock, Locked
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
-from tiebreak.objectives.matrices import remembering
+from tiebreak.objectives.matrices import Bill, charging
 from tiebreak.problem import Problem, check_problem
 from tiebreak.progress import Progress
 from tiebreak.prover import Prover, prover_of
@@ -36,9 +35,13 @@ from tiebreak.schedules import ScheduleError
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
-RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next
+RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next …
+RECORD_SPACING = 5  # … and as many times what a record costs, but for the first records of a phase, which are closer
+DEFAULT_QUERIES = 1_000_000  # that may be made if no end is given
+PROGRAM_SECONDS = 0.003  # that one linear program of a bundle takes, on a slow machine
+IMPROVING_SHARE = 0.15  # of a time limit, that is kept for better bounds at the end
 CHECKPOINT_SECONDS = 5.0  # from one checkpoint to the next
-STORED = (*Certificate._fields[:7], "upper_error", "lower_error", "confidence", "samples", "approximate")  # of a certificate
+BUDGETS = ("max_queries", "max_iterations")  # what a stored run may be given more of
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
 
@@ -46,7 +49,7 @@ def minimize(
     problem: Problem,
     method: str | Method = "auto",
     *,
-    max_queries: int | None = 1_000_000,
+    max_queries: int | None = None,
     max_iterations: int | None = None,
     time_limit: float | None = None,
     tol: tuple[float, float] | None = None,
@@ -68,11 +71,13 @@ def minimize(
         A name (see ``tiebreak methods``) or a configured method such as ``SBCGI(batch_size=8)``. By default one is chosen
         for the problem and the budget; the result tells which.
     max_queries : int or None
-        Samples that may be drawn at both levels together, with those for the first point. None: no limit.
+        Samples that may be drawn at both levels together, with those for the first point. If neither this nor
+        ``max_iterations``, ``time_limit`` or ``tol`` is given, a million; else there is no limit that is not given.
     max_iterations : int, optional
         Steps that the method may take after the first point is found.
     time_limit : float, optional
-        Seconds of computing; compilation and the evaluations for the history are not counted.
+        Seconds from the call to the result, with all evaluations for the history and the bounds; only compilation is not
+        counted. Bounds for which there is no time are left out. What is computed in a given time differs from run to run.
     tol : (float, float), optional
         (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are looked at with each record.
     x0 : array or Result, optional
@@ -88,8 +93,10 @@ def minimize(
     checkpoint : path, optional
         File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
         bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
-        refused, and so is a second run at the same time. With a stream it does so if the samples are a function of
-        ``rng``; any other source is read on from where it is, so that the run goes on with other samples.
+        refused, and so is a second run at the same time. A run of a stream is resumed so if the samples are a function of
+        ``rng``; any other source is read on from where it is, so that the run goes on with other samples. With a larger
+        ``max_queries`` or ``max_iterations`` a run goes on too, unless its method plans for the whole budget; the search for
+        its first point stays as long as it was. No other file is ever written over.
     delta : float
         With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
@@ -108,7 +115,8 @@ def minimize(
     Raises
     ------
     ValueError
-        If an argument is not valid; CheckpointError, a kind of it, if the checkpoint is damaged, of another run or in use.
+        If an argument is not valid; CheckpointError, a kind of it, if ``checkpoint`` is a file that is none, of another run,
+        or in use.
     OracleError
         If a function of the problem fails at the very first point. Later failures end the run with a status and a result.
         GradientError, a kind of it, if its gradient is not that of its values.
@@ -123,11 +131,12 @@ def minimize(
     >>> result.x.round(2)
     array([0.5, 0.5])
     """
+    clock, limits = Clock(), _limits(max_queries, max_iterations, time_limit, tol)
     check_problem(problem)
-    limits = _limits(max_queries, max_iterations, time_limit, tol)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
     floors, part = NOTHING, 0
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
@@ -141,20 +150,16 @@ def minimize(
         raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
-    with remembering():
-        run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part)
+    with checkpoints.held(path) as stored, charging() as bill:
+        run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part, clock, bill, path is not None)
         run.callback = callback
-        try:
-            if checkpoint is not None:
-                run.open_checkpoint(checkpoint)
-            if check and not run.records:  # one that goes on was checked when it began
-                check_gradients(problem, start)
-                prover.check = True
-            with Progress(limits.countable, visible) as run.progress:
-                return run.finish(*run.go())
-        finally:
-            if run.lock is not None:
-                run.lock.release()
+        if path is not None:
+            run.open_checkpoint(path, stored)
+        if check and not run.records:  # one that goes on was checked when it began
+            check_gradients(problem, start)
+            prover.check = True
+        with Progress(limits.countable, visible) as run.progress:
+            return run.finish(*run.go())
 
 
 class Snapshot:
@@ -191,7 +196,38 @@ class Limits(NamedTuple):
         return self.queries, self.iterations, self.seconds
 
 
+class Clock:
+    """The time of a run since the call; what is spent compiling does not count against limits."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._compiled_before = compile_seconds()
+        self._excused = 0.0
+        self._earlier = (0.0, 0.0)
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the call, and those of the runs that this one goes on from."""
+        return time.perf_counter() - self._began + self._earlier[0]
+
+    @property
+    def counted(self) -> float:
+        """The same without compilation."""
+        compiled = compile_seconds() - self._compiled_before
+        return time.perf_counter() - self._began - compiled - self._excused + self._earlier[1]
+
+    def excuse(self, counted: float) -> None:
+        """Do not count what was spent since ``counted`` was read."""
+        self._excused += self.counted - counted
+
+    def go_on_from(self, wall: float, counted: float) -> None:
+        """Add what an earlier run spent."""
+        self._earlier = (wall, counted)
+
+
 def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) -> Limits:
+    if max_queries is max_iterations is time_limit is tol is None:
+        max_queries = DEFAULT_QUERIES
     limits = Limits(
         queries=math.inf if max_queries is None else checks.whole(max_queries, "max_queries"),
         iterations=math.inf if max_iterations is None else checks.whole(max_iterations, "max_iterations"),
@@ -203,8 +239,6 @@ def _limits(max_queries: Any, max_iterations: Any, time_limit: Any, tol: Any) ->
             raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
         upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
         limits = limits._replace(tol=(upper, lower))
-    elif math.isinf(min(limits.countable)):
-        raise ValueError("a run needs an end: give `max_queries`, `max_iterations`, `time_limit` or `tol`")
     return limits
 
 
@@ -241,17 +275,19 @@ class _Run:
         seek: bool,
         seed: int,
         part: int,
+        clock: Clock,
+        bill: Bill,
+        stored: bool,
     ):
+        self.clock, self.bill = clock, bill
         self.problem, self.limits, self.prover, self.seed = problem, limits, prover, seed
         self.part = part  # how many runs it goes on from, each of which has samples of its own
-        self.first_x = x
-        share = INITIAL_SHARE if seek else 0.0
-        wanted = limits.tol[1] if limits.tol is not None else 0.0
-        self.method = method.for_problem(problem, Budget((1.0 - share) * limits.queries, limits.iterations, wanted))
-        initial = self.method.seeks_with if seek else None
-        self.phases = [self.method] if initial is None else [initial.for_problem(problem), self.method]
+        self.asked, self.first_x, self.seek = method, x, seek
+        self.passes = self._passes_in_time() if method.asks_for_passes and not stored else math.inf
+        self.phases = self._planned(limits.queries, limits.iterations)
+        self.method = self.phases[-1]
         self._check_budget()
-        self._check_schedules(share)
+        self._check_schedules(INITIAL_SHARE if seek else 0.0)
         self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
@@ -259,13 +295,39 @@ class _Run:
         self.evaluated: tuple[np.ndarray, Certificate] | None = None  # the last point recorded, and what is proven there
         self.confirmed = False  # whether the last record is of bounds that hold though records chose their moment
         self.chunk = 1
+        self.pace = 0.0  # seconds per iteration in the last chunk
+        self.record_seconds = 0.0  # that the last record took …
+        self.record_cost = 1  # … and the samples that it was made of
+        self.improving_seconds = 0.0  # that better bounds at the end take, about
         self.clean = True  # whether the state is that of a completed iteration
         self.callback: Callable[[Snapshot], Any] | None = None
         self.path: Path | None = None
-        self.lock: Lock | None = None
         self.progress = Progress(limits.countable, wanted=False)
         self.saved_at = time.monotonic()
         self.enter(0, x)
+
+    def _planned(self, queries: float, iterations: float) -> list[Method]:
+        """Return the methods of the phases, configured for a budget."""
+        share = INITIAL_SHARE if self.seek else 0.0
+        wanted = self.limits.tol[1] if self.limits.tol is not None else 0.0
+        method = self.asked.for_problem(self.problem, Budget((1.0 - share) * queries, iterations, wanted, self.passes))
+        initial = method.seeks_with if self.seek else None
+        return [method] if initial is None else [initial.for_problem(self.problem), method]
+
+    def _passes_in_time(self) -> float:
+        """Return how many passes over the data of both levels a time limit allows, by timing one.
+
+        Runs with a checkpoint are not asked for it: they must choose the same method each time.
+        """
+        levels = self.problem[:2]
+        if math.isinf(self.limits.seconds) or any(level.endless for level in levels):
+            return math.inf
+        for level in levels:
+            level.value_and_gradient(self.first_x, [0])  # compiled or loaded
+        began = self.clock.counted
+        for level in levels:
+            level.value_and_gradient(self.first_x)
+        return self.limits.seconds / max(self.clock.counted - began, 1e-9)
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
@@ -299,9 +361,16 @@ class _Run:
         constants = current.constants(self.problem)
         state = current.start(self.problem, constants, x)  # may call a user's function: if it fails, nothing has changed
         self.phase, self.current, self.constants, self.state = phase, current, constants, state
-        self.phase_queries = self.queries
+        self.phase_queries, self.phase_began, self.pace = self.queries, self.clock.counted, 0.0
+        self._charge()
         self.block: _Block | None = None
         self.query_limit = self._query_limit()
+
+    def _charge(self) -> None:
+        """Count what the constants of the objectives took: gradients at their level, and time."""
+        for objective, evaluations, seconds in self.bill.settle():
+            self.counts[2 if holds(self.problem.upper, objective) else 3] += evaluations
+            self.seconds += seconds
 
     @property
     def seeking(self) -> bool:
@@ -327,13 +396,15 @@ class _Run:
         self.progress.describe("compiling (once for each combination of methods, objectives and sets)")
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
-        steps = np.arange(0 if self.problem.compiled else 2)
+        steps, began = np.arange(0 if self.problem.compiled else 2), self.clock.counted
         rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
         for method in self.phases:
             constants = method.constants(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
                 state = method.start(rehearsal, constants, self.first_x)
                 method.loop(rehearsal, state, constants, *method.schedules_until(steps)[0], np.random.default_rng(0))
+        if not self.problem.compiled:  # other compilers may have been at work
+            self.clock.excuse(began)
 
     def go(self) -> tuple[Status, Exception | None]:
         """Run all phases; return why it ended and what was raised, if anything was."""
@@ -371,12 +442,12 @@ class _Run:
             return status
         unspent = self.current.unspent(self.state)
         schedules = [values[low:high] for values in block.schedules]
-        loop, began = self.current.loop, time.perf_counter()
+        loop, began, compiled = self.current.loop, time.perf_counter(), compile_seconds()
         try:
             self.clean = False  # only now: Ctrl-C before the loop changes nothing
             outcome = loop(self.problem, self.state, self.constants, *schedules, self.rng)
         finally:
-            elapsed = time.perf_counter() - began
+            elapsed = time.perf_counter() - began - (compile_seconds() - compiled)
             self.seconds += elapsed
             done = int(self.state.iteration[0]) - t
             self.counts += block.cost[:, low : low + done].sum(axis=1) - (self.current.unspent(self.state) - unspent)
@@ -384,6 +455,7 @@ class _Run:
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
+        self.pace = elapsed / max(done, 1)
         self.chunk = max(1, min(4 * self.chunk, BLOCK, int(done * CHUNK_SECONDS / max(elapsed, 1e-9))))
         self.show()
         self.save(CHECKPOINT_SECONDS)
@@ -400,9 +472,6 @@ class _Run:
 
     def _end_of_chunk(self, block: _Block, low: int) -> tuple[int, Status | None]:
         """Return where in its block the chunk that begins at ``low`` ends, or which limit allows no further iteration."""
-        share = INITIAL_SHARE if self.seeking else 1.0
-        if self.seconds >= self.limits.seconds * share:
-            return low, Status.TIME
         left = min(self.query_limit - self.queries, int(block.total[-1]))
         affordable = int(np.searchsorted(block.total, block.total[low] + left, side="right")) - 1
         if affordable <= low:
@@ -414,7 +483,40 @@ class _Run:
         if block.failure is not None and known <= low:
             raise block.failure
         to_record = int(np.searchsorted(block.total, block.total[low] + self.next_record - self.queries, side="left"))
-        return max(low + 1, min(low + self.chunk, affordable, allowed, known, to_record)), None
+        high = max(low + 1, min(low + self.chunk, affordable, allowed, known, to_record))
+        if math.isfinite(self.limits.seconds):
+            high = min(high, low + self._fitting(block.cost[2:, low:high].sum(axis=0)))
+        return (high, None) if high > low else (low, Status.TIME)
+
+    # Time. Without a limit no clock decides anything, so that the same seed gives the same bits.
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the last record must begin."""
+        improving = min(1.2 * self.improving_seconds, IMPROVING_SHARE * self.limits.seconds)  # and something to spare
+        return self.limits.seconds - self.clock.counted - self._next_record_seconds - improving
+
+    @property
+    def _next_record_seconds(self) -> float:
+        return self.record_seconds * max(1.0, self.prover.cost(self.queries) / self.record_cost)
+
+    def _foresee_improving(self, certificate: Certificate) -> None:
+        """Estimate how long a bundle takes at most: linear programs, with one linear minimisation for each."""
+        if self.prover.certain:
+            began = self.clock.counted
+            lmo(self.problem.domain, certificate.cuts[0].normal, np.empty(self.problem.dimension))
+            self.improving_seconds = 2 * MAX_ATOMS * (PROGRAM_SECONDS + self.clock.counted - began)
+
+    def _fitting(self, evaluations: np.ndarray) -> int:
+        """Return how many of the next iterations, with so many evaluations each, can be made in time."""
+        each = self.record_seconds / self.record_cost
+        needed = np.maximum(self.pace * np.arange(1, evaluations.size + 1), each * np.cumsum(evaluations))
+        left = self.time_left
+        if self.seeking and self.state.iteration[0] > 0:  # one step towards a first point is worth more than its share
+            left = min(
+                left, self.phase_began + INITIAL_SHARE * (self.limits.seconds - self.phase_began) - self.clock.counted
+            )
+        return int(np.searchsorted(needed, left, side="right")) if left > 0.0 else 0
 
     def _query_limit(self) -> float:
         """Return how many queries the run may have made by the end of this phase."""
@@ -442,8 +544,12 @@ class _Run:
 
     def record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
-        x = self.answer.copy()
-        self._enter_record(x, self.prover.examine(x, self._origin, self.queries, self._excess))
+        x, began = self.answer.copy(), self.clock.counted
+        certificate = self.prover.examine(x, self._origin, self.queries, self._excess)
+        self.record_seconds, self.record_cost = self.clock.counted - began, self.prover.cost(self.queries)
+        self._enter_record(x, certificate)
+        if math.isfinite(self.limits.seconds) and self.improving_seconds == 0.0:
+            self._foresee_improving(certificate)
         if self.callback is not None and self.callback(Snapshot(x, self.records[-1])):
             return Status.CALLBACK
         return self._certified()
@@ -486,10 +592,20 @@ class _Run:
 
     @property
     def next_record(self) -> float:
-        """The queries at which the next record is made: ever fewer, and at most one full evaluation for as many samples."""
+        """The queries at which the next record is made: ever fewer records, which cost a small part of the run."""
         last = self.records[-1]
         made = last.upper_queries + last.lower_queries
-        return made + max(RECORD_GROWTH * (made - self.phase_queries), self.prover.cost(self.queries))
+        return made + max(RECORD_GROWTH * (made - self.phase_queries), self._record_spacing * self.prover.cost(self.queries))
+
+    @property
+    def _record_spacing(self) -> int:
+        """How many full evaluations a run is worth between two records: 1, 2, … and then always 5; for a stream 1."""
+        if not self.prover.certain:
+            return 1
+        phase, number = int(not self.seeking), 0
+        for record in reversed(self.records[-RECORD_SPACING:]):
+            number += record.phase == phase
+        return max(1, number)
 
     def _within_tolerance(self) -> bool:
         return self.evaluated is not None and self._recorded() and self._excess(self.evaluated[1]) <= 1.0
@@ -515,8 +631,8 @@ class _Run:
         if self.clean:
             self.save(0.0)  # without the record below, which a longer run would not make
         try:
-            if not self._recorded() or not (self.prover.certain or status is Status.CERTIFIED):
-                x = self.answer.copy()
+            x = self.answer.copy()
+            if self._needs_record(x, status):
                 self._enter_record(x, self.prover.last(x, self._origin, self.queries, self._excess))
             self._improve()
         except KeyboardInterrupt:
@@ -534,6 +650,8 @@ class _Run:
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"
         if status is Status.CERTIFIED and certificate.approximate:
             message = f"{message}; {APPROXIMATE}"
+        if status is Status.TIME and (self.seeking or self.state.iteration[0] == 0):
+            message += " before a step of the method could be made; x is the point to begin with"
         if error is not None and status is not Status.ENDED:
             with contextlib.suppress(RuntimeWarning):  # where warnings are errors the result must not be lost
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -553,6 +671,7 @@ class _Run:
             evaluations=Counts(int(self.counts[2]), int(self.counts[3])),
             empty_cuts=self.empty_cuts,
             seconds=self.seconds,
+            wall_seconds=self.clock.wall,
             history=History(self.records),
             problem=self.problem,
             method=self.method,
@@ -560,6 +679,7 @@ class _Run:
                 "compiled": self.problem.compiled,
                 "phases": self.phases,
                 "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
+                "tol": self.limits.tol,
                 "seed": self.seed,
                 "part": self.part,
             },
@@ -583,15 +703,25 @@ class _Run:
         )
         self.evaluated = (x, withdrawn)
 
+    def _needs_record(self, x: np.ndarray, status: Status) -> bool:
+        """Whether the last point is still to be evaluated, or its bounds to be made by samples that decided nothing."""
+        assert self.evaluated is not None
+        if status is Status.TIME and self.prover.certain and np.array_equal(x, self.evaluated[0]):
+            return False
+        return not self._recorded() or not (self.prover.certain or status is Status.CERTIFIED)
+
     def _improve(self) -> None:
         """Make the bounds of the last record as good as they can be, where they prove too little."""
         assert self.evaluated is not None
         x, certificate = self.evaluated
-        if self._excess(certificate) > 1.0:
+        if self._excess(certificate) > 1.0 and self._time_to_improve():
             certificate = self.prover.improved(certificate)
             bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
             self.records[-1] = self.records[-1]._replace(**bounds)
             self.evaluated = (x, certificate)
+
+    def _time_to_improve(self) -> bool:
+        return math.isinf(self.limits.seconds) or self.limits.seconds - self.clock.counted >= self.improving_seconds
 
     def _blame(self, error: Exception) -> str:
         """Return an error's text, with the level whose objective it came from and the iteration."""
@@ -604,12 +734,10 @@ class _Run:
 
     def identity(self) -> dict[str, Any]:
         """Return what makes this run the one it is: whatever its course depends on."""
-        values = [method.schedules_until(PROBE)[0] for method in self.phases]
         return {
-            "x0": checkpoints.digest((self.first_x, len(self.phases))),  # first: other functions are compared there
-            "problem": checkpoints.digest(self.problem) if self.problem.compiled else self._probe(),
-            "method": self.method.name,
-            "parameters": checkpoints.digest((self.method, *values), code=False),
+            "x0": digest((self.first_x, len(self.phases))),  # first: other functions are compared there
+            "problem": digest(self.problem) if self.problem.compiled else self._probe(),
+            **_configuration(self.phases),
             "seed": self.seed,
             "part": self.part,
             **self.prover.identity,
@@ -625,74 +753,99 @@ class _Run:
         before = outline(self.problem)
         for objective in finite:
             objective.value_and_gradient(self.first_x, [0])
-        return checkpoints.digest((lasting(before, outline(self.problem)), *values))
+        return digest((lasting(before, outline(self.problem)), *values))
 
-    def open_checkpoint(self, given: Any) -> None:
-        """Save the run here from now on, and go on from what is saved here, if anything is."""
-        if not isinstance(given, (str, os.PathLike)):
-            raise ValueError(f"`checkpoint` must be the path of a file, got {given!r}")
-        path = Path(given).expanduser()
-        if not path.parent.is_dir():
-            raise ValueError(f"`checkpoint` must be a file in an existing folder, and there is no folder {path.parent}")
-        if path.is_dir():
-            raise ValueError(f"`checkpoint` must be a file, and {path} is a folder")
-        try:
-            self.lock = Lock(path)
-        except Locked as error:
-            by = "another run" if error.holder in (None, os.getpid()) else f"process {error.holder}"
-            message = f"the checkpoint {path} is in use by {by}: wait for its end, or use another path"
-            raise checkpoints.CheckpointError(message) from None
+    def open_checkpoint(self, path: Path, stored: tuple[dict[str, Any], dict[str, np.ndarray]] | None) -> None:
+        """Save the run here from now on, and go on from what is stored here, if anything is."""
         self.path, self.same = path, self.identity()
-        if not path.exists():
+        if stored is None:
             return
-        meta, arrays = checkpoints.load(path)
-        checkpoints.check_identity(path, meta["identity"], self.same)
+        meta, arrays = stored
         try:
+            self._check_same_run(meta["identity"])
             self._restore(meta, arrays)
+        except checkpoints.CheckpointError:
+            raise
         except (KeyError, ValueError, TypeError) as error:
-            message = f"the checkpoint {path} is damaged ({error}); delete it to start anew"
+            message = f"the checkpoint {path} is damaged ({error}); give another path, or delete it to start anew"
             raise checkpoints.CheckpointError(message) from error
+
+    def _check_same_run(self, stored: dict[str, Any]) -> None:
+        """Raise if a stored run cannot become this one, which may differ from it by a larger budget alone."""
+        assert self.path is not None
+        configured = ("method", "x0", "parameters")  # x0 holds how many phases there are
+        others = [name for name in self.same if name not in (*configured, *BUDGETS)]
+        checkpoints.check_identity(self.path, stored, self.same, others)
+        differing = [name for name in BUDGETS if stored[name] != self.same[name]]
+        if differing and (reason := self._planned_for(stored)):
+            raise checkpoints.CheckpointError(
+                f"the checkpoint {self.path} is of a run with {_budget(stored, differing)}, which cannot be extended to"
+                f" {_budget(self.same, differing)}: {reason}; give that budget to finish it, or another path; x0=result"
+                f" goes on from a result"
+            )
+        checkpoints.check_identity(self.path, stored, self.same, configured)
+        if less := [name for name in differing if self.same[name] < stored[name]]:
+            raise checkpoints.CheckpointError(
+                f"the checkpoint {self.path} is of a run with {_budget(stored, less)}, and a run can be given more, not"
+                f" less: got {_budget(self.same, less)}; give at least that budget, or another path"
+            )
+
+    def _planned_for(self, stored: dict[str, Any]) -> str:
+        """Return why the stored run and this one differ, if their budgets are the reason: some parameter depends on it."""
+        phases = self._planned(*(stored[name] for name in BUDGETS))
+        before, now = _configuration(phases), _configuration(self.phases)
+        if before == now or any(stored[name] != value for name, value in before.items()):
+            return ""
+        if before["method"] != now["method"]:
+            return f"the method is chosen for the budget: {before['method']!r} for that one, {now['method']!r} for this one"
+        names = [field.name for field in fields(self.method) if _differs(phases[-1], self.method, field.name)]
+        return f"{before['method']!r} plans for the whole budget: {', '.join(f'`{name}`' for name in names)}"
 
     def save(self, interval: float) -> None:
         """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
         if self.path is None or time.monotonic() - self.saved_at < interval:
             return
         proofs, gradients = self.prover.stored()
+        certificate, half_spaces = (None, {}) if self.evaluated is None else packed(self.evaluated[1])
         meta = {
             "identity": self.same,
             "phase": self.phase,
             "phase_queries": self.phase_queries,
+            "phase_began": self.phase_began,
             "seconds": self.seconds,
+            "wall_seconds": self.clock.wall,
+            "counted_seconds": self.clock.counted,
             "rng": self.rng.bit_generator.state,
             "confirmed": self.confirmed,
-            "certificate": self.evaluated and {name: getattr(self.evaluated[1], name) for name in STORED},
+            "certificate": certificate,
             "proofs": proofs,
         }
         history = {f"history.{name}": getattr(History(self.records), name) for name in Record._fields}
         point = self.answer if self.evaluated is None else self.evaluated[0]
-        arrays = {**checkpoints.flatten(self.state), **history, **gradients, "counts": self.counts, "evaluated": point}
+        arrays = {**checkpoints.flatten(self.state), **history, **gradients, **half_spaces}
+        arrays |= {"counts": self.counts, "evaluated": point}
         try:
-            checkpoints.save(self.path, meta, arrays)
+            checkpoints.save(self.path, checkpoints.CHECKPOINT, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
             with contextlib.suppress(RuntimeWarning):
                 warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
         self.saved_at = time.monotonic()
 
     def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.counts[:] = arrays["counts"]
         self.enter(meta["phase"], self.first_x)
+        self.counts[:] = arrays["counts"]
         for name, array in checkpoints.flatten(self.state).items():
             array[...] = arrays[name]
-        self.phase_queries = meta["phase_queries"]
+        self.phase_queries, self.phase_began = meta["phase_queries"], meta["phase_began"]
         self.seconds = meta["seconds"]
+        self.clock.go_on_from(meta["wall_seconds"], meta["counted_seconds"])
         self.rng.bit_generator.state = meta["rng"]
         self.prover.restore(meta["proofs"], arrays)
         self.confirmed = meta["confirmed"]
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.records = [Record(*row) for row in zip(*columns, strict=True)]
         if meta["certificate"] is not None:
-            stored = {**meta["certificate"], "floors": Floors(*meta["certificate"]["floors"])}
-            self.evaluated = (arrays["evaluated"], Certificate(**stored))
+            self.evaluated = (arrays["evaluated"], unpacked(meta["certificate"], arrays))
 
     def show(self) -> None:
         """Bring the progress bar up to date."""
@@ -700,12 +853,27 @@ class _Run:
         iterations = 0 if self.seeking else int(self.state.iteration[0])
         _, last = self.evaluated
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
-        self.progress.show((self.queries, iterations, self.seconds), note)
+        self.progress.show((self.queries, iterations, self.clock.counted), note)
 
 
 def _times(bound: float, tolerance: float) -> float:
     """Return how many times a tolerance a bound is; ∞ if there is no bound."""
     return math.inf if math.isnan(bound) else bound / tolerance
+
+
+def _configuration(phases: list[Method]) -> dict[str, str]:
+    """Return what identifies the method of a run and all parameters, of the search for its first point too."""
+    schedules = (method.schedules_until(PROBE)[0] for method in phases)
+    return {"method": phases[-1].name, "parameters": digest((phases[-1], *schedules), code=False)}
+
+
+def _differs(first: Method, second: Method, name: str) -> bool:
+    return digest(getattr(first, name)) != digest(getattr(second, name))
+
+
+def _budget(identity: dict[str, Any], names: list[str]) -> str:
+    """Return some budgets of a run as they are written in a call."""
+    return ", ".join(f"{name}={None if math.isinf(identity[name]) else int(identity[name])}" for name in names)
 
 
 def _stand_in(objective: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from tiebreak.certificate import APPROXIMATE, Certificate
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
+
+    from tiebreak.problem import Problem
 
 
 class Status(Enum):
@@ -29,6 +32,11 @@ class Status(Enum):
     INTERRUPTED = "interrupted: Ctrl-C was pressed"
     NOT_FINITE = "stopped: an objective returned NaN or infinity; x is the last point before it"
     FAILED = "stopped by an error; x is the last point before it"
+
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong: an objective raised an error, or returned NaN or infinity."""
+        return self in (Status.NOT_FINITE, Status.FAILED)
 
 
 class Counts(NamedTuple):
@@ -127,14 +135,17 @@ class Result:
     empty_cuts : int
         How often the estimated cut left nothing of the domain.
     seconds : float
-        Computing time, without compilation and the evaluations for the history.
+        Time of the method, with the constants that it needs, without compilation and the evaluations for the history: to
+        compare methods.
+    wall_seconds : float
+        Time from the call to the result, with everything, also of the runs that it goes on from by a checkpoint.
     history : History
-    problem : Problem
-        What was solved.
+    problem : Problem or None
+        What was solved; None if the result was read from a file without it.
     method : Method
         The method with all its parameters.
     settings : dict
-        What was decided on the way.
+        What was asked for (``tol``, ``seed``) and decided on the way (``phases``, ``parameters``, …).
     error : Exception or None
         What a function of the problem raised.
     """
@@ -154,6 +165,7 @@ class Result:
     evaluations: Counts
     empty_cuts: int
     seconds: float
+    wall_seconds: float
     history: History
     problem: Any
     method: Any
@@ -162,8 +174,17 @@ class Result:
 
     @property
     def success(self) -> bool:
-        """Whether the run ended as it was asked to: nothing failed and nobody interrupted it."""
-        return self.status not in (Status.NOT_FINITE, Status.FAILED, Status.INTERRUPTED)
+        """Whether what was asked for was reached.
+
+        With ``tol``: both tolerances are proven, the status is ``CERTIFIED``. Without: the run came to its planned end. That
+        is a budget that is spent, a callback that stopped it, or a stream that was read to its end, if the method has made
+        an iteration by then and did not only seek its first point. An error, NaN or Ctrl-C is never a success.
+        """
+        if self.settings.get("tol") is not None:
+            return self.status is Status.CERTIFIED
+        if self.status is Status.ENDED:
+            return self.iterations > 0
+        return not self.status.failed and self.status is not Status.INTERRUPTED
 
     def __str__(self) -> str:
         rows = [
@@ -178,7 +199,7 @@ class Result:
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
             ("empty cuts", f"{self.empty_cuts:,}"),
-            ("seconds", f"{self.seconds:.3g}"),
+            ("seconds", f"{self.seconds:.3g}, {self.wall_seconds:.3g} with all bounds"),
         ]
         return "\n".join(f"{name:<14}{value}" for name, value in rows)
 
@@ -190,6 +211,57 @@ class Result:
         if level == "f":
             return [("  stationarity", f"  {self.stationarity:.3g}")]
         return [("  g(x) − g*", "  unknown: say convex=True of `lower`, if it is")]
+
+    def save(self, path: str | Path) -> None:
+        """Write this result to a file, whole or not at all: numbers bit for bit, without the problem and its data.
+
+        A saved result that is there is replaced; any other file is not.
+
+        Parameters
+        ----------
+        path : path
+            The file, by custom a name that ends in ``.npz``: it is one of NumPy's.
+
+        Examples
+        --------
+        >>> import tempfile, tiebreak
+        >>> lower = tiebreak.LeastSquares([[1.0, 1.0]], [1.0])
+        >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), lower, tiebreak.L1Ball(2.0))
+        >>> result = tiebreak.minimize(problem, max_queries=5000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/result.npz")
+        ...     loaded = tiebreak.Result.load(f"{folder}/result.npz")
+        >>> str(loaded) == str(result)
+        True
+        """
+        from tiebreak.saved import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, problem: Problem | None = None) -> Result:
+        """Read a result that :meth:`save` wrote.
+
+        All numbers are what they were. ``method`` has its ``name`` and its ``parameters`` as plain data, schedules as text,
+        and cannot be run; an ``error`` comes back as a RuntimeError with its text. A run can go on from the result,
+        ``minimize(problem, x0=loaded)``: what was proven counts if the problem is known to be the same one, by a digest of
+        all its data. Python functions have none: give their problem here.
+
+        Parameters
+        ----------
+        path : path
+        problem : Problem, optional
+            What was solved, for ``problem`` of the result, which is None else.
+
+        Raises
+        ------
+        ValueError
+            If the file is no saved result or a damaged one, or the problem another one.
+        FileNotFoundError
+        """
+        from tiebreak.saved import load
+
+        return load(path, problem)
 
     def plot(self, **named: Result) -> Figure:
         """Draw both objectives and the bounds of both gaps against queries.

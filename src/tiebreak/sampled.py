@@ -34,7 +34,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.special import stdtrit
 
-from tiebreak.certificate import Certificate, Floors
+from tiebreak.certificate import Certificate, gap, known
 from tiebreak.concentration import STATEMENTS, Bounded, Claims, spread_of
 from tiebreak.fresh import Choice, Sample, Take, choices, look, minimum, pieces, value_and_gradient
 from tiebreak.objectives.base import everything
@@ -54,8 +54,8 @@ def evaluate(
     count = min(max(samples // 2, 2), PIECES) if proven else BATCHES  # batches on each half
     size = max(samples // (2 * count), 1)
     exact = [None if level.endless else value_and_gradient(level, [everything(level)], x) for level in problem[:2]]
-    known = None if problem.lower.endless else np.array([problem.lower.value(point) for point in points])
-    batches = (look(problem, x, take, size, points, exact, known) for _ in range(2 * count))
+    others = None if problem.lower.endless else np.array([problem.lower.value(point) for point in points])
+    batches = (look(problem, x, take, size, points, exact, others) for _ in range(2 * count))
     if proven:
         claims = Bounded(problem, x, points, spreads, sum(pieces(size))).claims(batches, count, delta)
     else:
@@ -68,21 +68,21 @@ def evaluate(
 def certificate_of(problem: Problem, claims: Claims) -> Certificate:
     """Return a certificate of what samples say and of what is known of both objectives."""
     f, f_error, g, g_error, upper, lower, multiplier = claims
-    convex = bool(problem.upper.convex)
-    upper_gap = min(upper, f + f_error - problem.upper.floor)
-    lower_gap = max(min(lower, g + g_error - problem.lower.floor), 0.0)
+    floors, upper_gap, lower_gap = known(problem), math.inf, math.inf
+    if problem.lower.convex:  # else neither its gradients nor its half-space say anything
+        lower_gap = max(lower, 0.0)
+        floors = floors._replace(lower=max(floors.lower, g - g_error - lower_gap))
+        if problem.upper.convex:
+            upper_gap = upper
+            floors = floors._replace(upper=max(floors.upper, f - f_error - upper_gap))
     return Certificate(
         upper=f,
         lower=g,
-        upper_bound_gap=upper_gap if convex else math.nan,
-        lower_bound_gap=lower_gap,
+        upper_bound_gap=min(gap(f, f_error, floors.upper), upper_gap),
+        lower_bound_gap=max(min(gap(g, g_error, floors.lower), lower_gap), 0.0),
         stationarity=upper,
         multiplier=multiplier,
-        floors=Floors(
-            upper=max(f - f_error - upper_gap, problem.upper.floor) if convex else -math.inf,
-            lower=max(g - g_error - lower_gap, problem.lower.floor),
-            best_lower=g + g_error,
-        ),
+        floors=floors._replace(best_lower=g + g_error),
         upper_error=f_error,
         lower_error=g_error,
     )

@@ -189,3 +189,9 @@ def test_a_cut_of_the_l2_ball_does_not_feel_the_sizes_of_its_vectors(scale_c, sc
         assert scaled.status is plain.status
         np.testing.assert_allclose(scaled.point, plain.point, atol=1e-9)
         assert scaled.multiplier == pytest.approx(plain.multiplier * scale_c / scale_a, rel=1e-9)  # of 1e400 it is ∞
+
+
+def test_a_group_ball_of_a_subnormal_radius_holds_its_points():
+    ball = GroupBall([0, 0, 1], 1e-310)
+    assert ball.contains([0.0, 1e-310, 0.0])
+    assert not ball.contains([0.0, 1e-310, 1e-311])

@@ -12,7 +12,7 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
 from tiebreak import CutStatus
-from tiebreak.checkpoint import digest
+from tiebreak.digest import digest
 from tiebreak.domains import cut_lmo, least_value, lmo
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope

@@ -16,6 +16,7 @@ from tiebreak.experiments.catalogue import STUDIES
 from tiebreak.experiments.claims import Verdict
 from tiebreak.experiments.references import optimum, solve
 from tiebreak.experiments.study import Outcome, Plan, Runs, Source
+from tiebreak.experiments.ties import Minimisers
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 
@@ -149,12 +150,39 @@ def test_gaps_of_rivals_at_equal_samples_and_at_equal_time_have_one_reference():
     assert any("worse than what runs prove" in note for note in section.notes)
 
 
+def counted(dimensions):
+    """Runs that found so many dimensions, by seed."""
+    tasks = [regression.counting_tasks(Plan(), seed)[0] for seed in range(len(dimensions))]
+    found = [Minimisers(k, 1.0, 0.0, 9, 9) for k in dimensions]
+    records = [{**each._asdict(), "words": each.words} for each in found]
+    return Runs({task.key: (task, Outcome({}, record)) for task, record in zip(tasks, records, strict=True)})
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "verdict", "sentence"),
+    [
+        ([0] * 10, FAILS, "has one minimiser on 10 of 10 seeds."),
+        ([3] * 9 + [0], HOLDS, "has one minimiser on 1 of 10 seeds and many on 9 of 10 seeds."),
+        ([None, 0, 0], OPEN, "has one minimiser on 2 of 3 seeds and an unknown number of them on 1 of 3 seeds."),
+    ],
+)
+def test_the_papers_premise_of_many_minimisers_is_judged(dimensions, verdict, sentence):
+    section = STUDIES["regression"].section(Plan(seeds=len(dimensions)), counted(dimensions))
+    assert f"The training loss of pageviews {sentence}" in section.text
+    assert section.claims[0].verdict is verdict
+    assert "several models have the least training error" in section.claims[0].text
+
+
 def test_studies_share_runs():
     plan = Plan(seeds=1)
     keys = {name: {task.key for task in study.tasks(plan)} for name, study in STUDIES.items()}
     assert len(keys["dictionary"] & keys["ablation"]) == 3  # the first point, SBCGI and SBCGF
     assert len(keys["regression"] & keys["rivals"]) == 3
-    assert not {task.key for task in STUDIES["regression"].tasks(Plan(seeds=1, quick=True))} & keys["regression"]
+    quick = {task.key for task in STUDIES["regression"].tasks(Plan(seeds=1, quick=True))}
+    assert {key.split("-seed")[0] for key in quick & keys["regression"]} == {  # which have no budget
+        "regression/minimisers",
+        "regression/planted-minimisers",
+    }
 
 
 @pytest.mark.parametrize("name", list(STUDIES))
@@ -280,13 +308,15 @@ def test_the_regression_is_reproduced_quickly_with_a_file_of_counts(tmp_path):
     arguments = ["reproduce", "regression", "--quick", "--seeds", "1", "--jobs", "1", "--out", str(out)]
     done = CliRunner().invoke(app, [*arguments, "--data", f"montevideo:{tmp_path / 'bus.json'}"])
     assert done.exit_code == 0, done.output
-    assert "5 runs" in done.output
+    assert "11 runs" in done.output
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "montevideo (bus.json)" in page
+    assert "The training loss of montevideo (bus.json) has many on 1 of 1 seeds." in page
+    assert "many minimisers, a face of dimension 374" in page  # of the planted target
     (stored,) = (out / "runs/regression").glob("sbcgf-seed0-*.json")
     settings = json.loads(stored.read_text())["identity"]["settings"]
     assert settings["max_queries"] == regression.QUICK_QUERIES
     assert Source(**settings["source"]).digest is not None
     again = CliRunner().invoke(app, [*arguments, "--data", f"montevideo:{tmp_path / 'bus.json'}"])
     assert "0 runs" in again.output
-    assert "5 found from before" in again.output
+    assert "11 found from before" in again.output

@@ -69,6 +69,7 @@ def test_the_choice_follows_the_problem_and_the_budget():
     large = LeastSquares(rng.standard_normal((400, 4)), rng.standard_normal(400))
     assert chosen(Problem(large, large, L1Ball(1.0))) == "pb-apg"
     assert chosen(Problem(large, large, L1Ball(1.0)), queries=100_000) == "sbcgf"  # 125 passes are too few
+    assert chosen(Problem(large, large, L1Ball(1.0)), passes=125.0) == "sbcgf"  # the same by the clock
     assert chosen(Problem(large, large, Birkhoff(2))) == "sbcgf"  # no projection
     assert chosen(Problem(SquaredNorm(), LeastSquares(np.eye(4), np.ones(4)), Birkhoff(2))) == "cg-bio"  # few samples
     rough = FiniteSum(500, 4, large.value_and_gradient, convex=False)

@@ -494,7 +494,11 @@ def _(domain):
 def _(domain, x, tol):
     total = 0.0
     for g in range(domain.starts.size - 1):
-        total += math.sqrt(group_square(domain, x, 1.0 / domain.radius, g))
+        square = 0.0
+        for k in range(domain.starts[g], domain.starts[g + 1]):
+            part = x[domain.order[k]] / domain.radius  # not times a reciprocal, which may overflow
+            square += part * part
+        total += math.sqrt(square)
     return total <= 1.0 + tol
 
 

@@ -407,5 +407,5 @@ def _settle_in_l1_ball(domain: L1Ball, x: np.ndarray, off: np.ndarray) -> bool:
 def _settle_in_weighted_l1_ball(domain: WeightedL1Ball, x: np.ndarray, off: np.ndarray) -> bool:
     per_radius = domain.weights / domain.radius
     gauge = float((per_radius * np.abs(x)).sum())
-    lost = 4.0 * SUBNORMAL * float(per_radius.sum()) + (0.0 if per_radius.min() > 1e-300 else 1.0)
+    lost = 4.0 * SUBNORMAL * float(per_radius.sum()) + (0.0 if per_radius.min() > 1e-307 else 1.0)
     return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, 1.0) + lost, off)

@@ -1,7 +1,8 @@
 """Over-parameterised regression: of the models that fit the training data best, the one that fits the validation data best.
 
 Cao et al. (2023), section 5 and appendix, Figures 1, 3 and 5: 1068 × 730, thirds for training (lower level), validation
-(upper level) and test, an ℓ1 ball of radius 10.
+(upper level) and test, an ℓ1 ball of radius 10. The paper takes fewer samples than features so that several models fit best;
+where the ball binds that need not be so. It is tested, and the methods are run on data with a tie too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak
-from tiebreak.experiments import references
+from tiebreak.experiments import references, ties
 from tiebreak.experiments.claims import Claim, fewer, least, most, second, together, within
 from tiebreak.experiments.comparing import Measure, Traces, at, at_first_point, combine, compare, parameters, table
 from tiebreak.experiments.sources import counts
@@ -22,6 +23,8 @@ from tiebreak.experiments.tracing import trace
 RADIUS = 10.0
 QUERIES, QUICK_QUERIES = 1_000_000, 60_000
 PASSES, QUICK_PASSES = 10_000, 1000  # over the data for a reference, where there is no other solver
+PLANTED = Source("planted")  # data with a tie
+PLANTED_FEATURES = 20  # of which the target is a mean
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "aR-IP-SeG": "arip-seg", "DBGD-sto": "dbgd-sto"}
 MEASURES = (
     Measure("lower_gap", "lower gap g(x) − g*"),
@@ -32,7 +35,23 @@ MEASURES = (
 
 def split(seed: int, source: dict[str, Any]) -> tiebreak.data.Split:
     """Return the thirds of the data for a seed."""
+    if source["kind"] == PLANTED.kind:
+        return planted(seed)
     return tiebreak.data.split(counts(Source(**source), seed), seed)
+
+
+def planted(seed: int) -> tiebreak.data.Split:
+    """Return page views whose target is a mean of some features, without noise.
+
+    This mean, which lies inside the ball, fits all samples: g* = f* = 0. So does a whole face of models fit the training
+    samples, which are fewer than the features; on the validation samples most of them fail.
+    """
+    parts = tiebreak.data.split(tiebreak.data.pageviews(seed), seed)
+    rng = np.random.default_rng([seed, PLANTED_FEATURES])
+    truth = np.zeros(parts.train.A.shape[1])
+    truth[rng.choice(truth.size, PLANTED_FEATURES, replace=False)] = rng.dirichlet(np.ones(PLANTED_FEATURES))
+    thirds = {name: getattr(parts, name) for name in ("train", "validation", "test")}
+    return parts._replace(**{name: third._replace(b=third.A @ truth) for name, third in thirds.items()})
 
 
 def run(seed: int, method: str, max_queries: int | None, time_limit: float | None, source: dict[str, Any]) -> Outcome:
@@ -50,11 +69,30 @@ def reference(seed: int, passes: int, source: dict[str, Any]) -> Outcome:
     return references.solve(parts.train, parts.validation, RADIUS, passes)
 
 
+def count_minimisers(seed: int, source: dict[str, Any]) -> Outcome:
+    """Find out how many minimisers the training loss has."""
+    found = ties.minimisers(*split(seed, source).train, RADIUS)
+    return Outcome({}, {**found._asdict(), "words": found.words})
+
+
 def task(plan: Plan, seed: int, method: str, seconds: float | None = None) -> Task:
     """Return the run of a method with the budget of the paper, or for some seconds; the same one for all studies."""
     queries = (QUICK_QUERIES if plan.quick else QUERIES) if seconds is None else None
     settings = {"method": method, "max_queries": queries, "time_limit": seconds, "source": _source(plan)._asdict()}
     return Task(f"regression/{method}" + ("" if seconds is None else f"-{seconds:g}s"), seed, run, settings)
+
+
+def planted_task(plan: Plan, seed: int, method: str) -> Task:
+    """Return the run of a method on data with a tie."""
+    queries = QUICK_QUERIES if plan.quick else QUERIES
+    settings = {"method": method, "max_queries": queries, "time_limit": None, "source": PLANTED._asdict()}
+    return Task(f"regression/planted-{method}", seed, run, settings)
+
+
+def counting_tasks(plan: Plan, seed: int) -> list[Task]:
+    """Return the tests for ties in both kinds of data."""
+    named = {"minimisers": _source(plan), "planted-minimisers": PLANTED}
+    return [Task(f"regression/{name}", seed, count_minimisers, {"source": s._asdict()}) for name, s in named.items()]
 
 
 def reference_task(plan: Plan, seed: int) -> Task:
@@ -77,6 +115,26 @@ def with_gaps(runs: Runs, methods: Mapping[str, str]) -> tuple[Traces, dict[int,
 
     traces = {label: {s: add(o, optima[s]) for s, o in each.items() if s in optima} for label, each in found.items()}
     return traces, optima
+
+
+def planted_traces(runs: Runs) -> Traces:
+    """Return the runs on data with a tie, with columns for both gaps: g* = f* = 0."""
+
+    def add(outcome: Outcome) -> Outcome:
+        gaps = {"lower_gap": outcome.arrays["lower"], "upper_gap": outcome.arrays["upper"]}
+        return Outcome({**outcome.arrays, **gaps}, outcome.record)
+
+    found = {label: runs.of(f"regression/planted-{name}") for label, name in METHODS.items()}
+    return {label: {seed: add(outcome) for seed, outcome in each.items()} for label, each in found.items()}
+
+
+def ties_table(runs: Runs, source: Source) -> Table:
+    """Return how many minimisers the training loss has, seed by seed."""
+    head = ["data", "seed", "the training loss has", "g*", "proven: less by at most", "atoms of least price", "rank"]
+    named = {str(source): "regression/minimisers", str(PLANTED): "regression/planted-minimisers"}
+    found = [(data, seed, outcome.record) for data, name in named.items() for seed, outcome in runs.of(name).items()]
+    rows = [[data, seed, r["words"], f"{r['lower']:.3g}", r["gap"], r["atoms"], r["rank"]] for data, seed, r in found]
+    return Table("Is there a tie? Minimisers of the training loss", head, rows)
 
 
 def accuracy_table(runs: Runs, optima: Mapping[int, references.Optimum]) -> Table:
@@ -119,11 +177,16 @@ class Regression(Study):
     sources = ("pageviews", "wikimath", "montevideo")
 
     def tasks(self, plan: Plan) -> list[Task]:
-        seeds = range(plan.seeds)
-        return [reference_task(plan, s) for s in seeds] + [task(plan, s, m) for s in seeds for m in METHODS.values()]
+        tasks = []
+        for seed in range(plan.seeds):
+            tasks += [reference_task(plan, seed), *counting_tasks(plan, seed)]
+            for method in METHODS.values():
+                tasks += [task(plan, seed, method), planted_task(plan, seed, method)]
+        return tasks
 
     def section(self, plan: Plan, runs: Runs) -> Section:
         traces, optima = with_gaps(runs, METHODS)
+        tied, source = planted_traces(runs), _source(plan)
         one = {label: {seed: o for seed, o in each.items() if seed == 0} for label, each in traces.items()}
         end = " Lines begin with the search for a first point, a tenth of the budget, where a method has one."
         seeds = f"Mean and range over {plan.seeds} seeds."
@@ -131,16 +194,28 @@ class Regression(Study):
             compare("figure-1", "Figure 1: against samples, seed 0." + end, one, MEASURES),
             compare("figure-3", f"Figure 3: against seconds of computing. {seeds}", traces, MEASURES, "seconds"),
             compare("figure-5", f"Figure 5: against samples. {seeds}{end}", traces, MEASURES),
+            compare(
+                "tied", f"Data with a tie, not in the paper: against samples, g* = f* = 0. {seeds}{end}", tied, MEASURES
+            ),
         ]
         return Section(
-            "Of all linear models in an ℓ1 ball that have the least training error (there are more features than samples), "
-            "find the one with the least validation error.\n\nGaps are measured from reference solutions; below f* the "
-            "upper gap is negative: such a point is not yet optimal at the lower level.",
+            "Of all linear models in an ℓ1 ball that have the least training error, find the one with the least validation "
+            "error.\n\nThe paper takes fewer samples than features so that several models have the least training error. "
+            "Where the ball binds (g* > 0) that does not follow: all minimisers are means of the few atoms ±R e_i of least "
+            "price ⟨∇g, v⟩, and there is one minimiser if these are affinely independent on the training samples. "
+            f"{premise(runs, source)} The methods are therefore run on data with a tie, too: page views whose target is a "
+            f"mean of {PLANTED_FEATURES} features without noise, so that g* = f* = 0.\n\nGaps are measured from reference "
+            "solutions; below f* the upper gap is negative: such a point is not yet optimal at the lower level.",
             figures,
-            [table("At the end of the budget: median (range) over seeds", traces, MEASURES), accuracy_table(runs, optima)],
-            claims(traces),
+            [
+                table("At the end of the budget: median (range) over seeds", traces, MEASURES),
+                table("The same on data with a tie", tied, MEASURES),
+                ties_table(runs, source),
+                accuracy_table(runs, optima),
+            ],
+            [tie_claim(runs), *claims(traces)],
             {
-                "data": f"{_source(plan)}; columns divided by their maximum; rows and target chosen by the seed",
+                "data": f"{source}; columns divided by their maximum; rows and target chosen by the seed",
                 "budget": f"{QUICK_QUERIES if plan.quick else QUERIES:,} samples, first point included",
                 "start": "0; SBCGI and SBCGF first search a point that nearly minimises g, with a tenth of the budget",
                 "set": f"ℓ1 ball of radius {RADIUS:g}",
@@ -148,6 +223,24 @@ class Regression(Study):
             },
             notes(optima),
         )
+
+
+def premise(runs: Runs, source: Source) -> str:
+    """Say how often the data at hand have a tie."""
+    found = [outcome.record["dimension"] for outcome in runs.of("regression/minimisers").values()]
+    if not found:
+        return f"How many minimisers the training loss of {source} has was not found out."
+    counts = {"one minimiser": found.count(0), "many": sum(map(bool, found)), "an unknown number of them": found.count(None)}
+    said = " and ".join(f"{what} on {count} of {len(found)} seeds" for what, count in counts.items() if count)
+    return f"The training loss of {source} has {said}."
+
+
+def tie_claim(runs: Runs) -> Claim:
+    """Judge the premise of the paper."""
+    records = {seed: outcome.record for seed, outcome in runs.of("regression/minimisers").items()}
+    dimensions = {s: np.nan if r["dimension"] is None else float(r["dimension"]) for s, r in records.items()}
+    text = "With fewer samples than features several models have the least training error: a face of dimension 1 or more"
+    return Claim(text, "Section 1", *within(dimensions, 1.0, np.inf))
 
 
 def claims(traces: Traces) -> list[Claim]:

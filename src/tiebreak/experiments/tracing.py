@@ -37,7 +37,7 @@ def solved(problem: tiebreak.Problem, method: str | tiebreak.Method, **arguments
     result = tiebreak.minimize(problem, method, progress=False, **arguments)
     if result.status is tiebreak.Status.INTERRUPTED:
         raise KeyboardInterrupt
-    if not result.success:
+    if result.status.failed:
         raise RuntimeError(result.message)
     return result
 

@@ -299,7 +299,7 @@ def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any
     )
     if result.status is Status.INTERRUPTED:  # a model that is not fitted must not pass for one, nor a search go on
         raise KeyboardInterrupt
-    if not result.success:
+    if result.status.failed:
         raise ValueError(result.message)
     if tol is not None and result.status is not Status.CERTIFIED:
         upper = result.stationarity if math.isnan(result.upper_bound_gap) else result.upper_bound_gap

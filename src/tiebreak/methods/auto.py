@@ -5,6 +5,8 @@
   projected gradients on f + w g with a growing weight w (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
 - Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
+
+How many passes a time limit allows is found by timing one.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Auto(Method):
     needs = "convexity of f known"
     rates = "those of the method that it chooses"
     presets: ClassVar = {}
+    asks_for_passes = True
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         return self.chosen(problem, budget).for_problem(problem, budget)
@@ -55,7 +58,7 @@ class Auto(Method):
         samples = problem.upper.n_samples + problem.lower.n_samples
         if math.isinf(samples):
             return SBCGI(preset="auto")
-        passes = min(budget.queries / samples, budget.iterations)
+        passes = min(budget.queries / samples, budget.iterations, budget.passes)
         if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
             constants = problem.upper.lipschitz, problem.lower.lipschitz
             if all(math.isfinite(constant) and constant > 0.0 for constant in constants):

@@ -40,6 +40,7 @@ class Budget(NamedTuple):
     queries: float = math.inf
     iterations: float = math.inf
     lower_gap: float = 0.0  # ε_g, the gap at the lower level that is wanted; 0 if none is
+    passes: float = math.inf  # over the data of both levels, that a time limit allows about
 
 
 NO_BUDGET = Budget()
@@ -70,6 +71,7 @@ class Method:
     convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
     streams: ClassVar[bool] = False  # whether it does without passes over all samples
     levels: ClassVar[tuple[str, ...]] = ("upper", "lower")  # those that it looks at
+    asks_for_passes: ClassVar[bool] = False  # whether it goes by how many passes over the data a time limit allows
 
     @property
     def seeks_with(self) -> Method | None:

@@ -14,6 +14,9 @@ Penalty-based methods for simple bilevel optimization under Hölderian error bou
 The paper of PB-APG leaves open how long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps,
 and ends before when ‖x_{t+1} − y_t‖ has become 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
 
+Steps of their own go by smoothness constants, which may be slightly too small. Two gradients show a lower bound of them,
+‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a constant below it is raised, and the momentum starts anew.
+
 In the papers: u_t is ``regularization(t)``, w_t is ``penalty(t)``, α is ``inertia``.
 """
 
@@ -29,6 +32,7 @@ import numpy as np
 from tiebreak import schedules
 from tiebreak.domains import project
 from tiebreak.engine import Kernel, kernel
+from tiebreak.estimators import gradient_at
 from tiebreak.methods.base import (
     DONE,
     LOWER_NOT_FINITE,
@@ -41,16 +45,26 @@ from tiebreak.methods.base import (
     smoothness,
 )
 from tiebreak.methods.fw import OneLevel
-from tiebreak.methods.projecting import Full, descend, full, full_cost
-from tiebreak.objectives.base import accumulate
+from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power, safe_step
-from tiebreak.vectors import copy, distance, extrapolate
+from tiebreak.vectors import copy, distance, dot, extrapolate
 
 GROWTH = 2.0  # of the penalty and of the largest length, from one stage of PB-APG to the next
 FIRST_LENGTH = 20  # steps that the first stage of PB-APG takes at most
 SETTLED = 0.1  # of a stage's longest step, divided by the steps it may take: shorter ones end it
+SHOWN = 1.001  # times a smoothness constant: a larger ratio of gradients shows that it is too small …
+RAISED = 1.05  # … and is multiplied by this to become the next one
+SHORT = 1e-7  # relative to y: steps so short that their ratios are rounding errors
 LARGEST = 1e10  # penalty, in units of the first one: f is lost in rounding then
+
+
+class Level(NamedTuple):
+    """What is known of one objective F."""
+
+    gradient: np.ndarray  # ∇F(y_t)
+    last: np.ndarray  # ∇F(y_{t−1})
+    smoothness: np.ndarray  # L, one number; 0: steps do not go by it
 
 
 class State(NamedTuple):
@@ -59,6 +73,9 @@ class State(NamedTuple):
     x: np.ndarray  # x_t
     previous: np.ndarray  # x_{t−1}
     y: np.ndarray  # y_t
+    last_y: np.ndarray  # y_{t−1}
+    upper: Level
+    lower: Level
     room: np.ndarray  # x_{t+1} before its projection
     since: np.ndarray  # k, the steps since the last restart, one number
     penalty: np.ndarray  # the largest weight of g so far, one number
@@ -72,14 +89,30 @@ class Constants(NamedTuple):
 
     full: Full  # all samples
     inertia: float  # α
-    upper_smoothness: float = 0.0  # L_f
-    lower_smoothness: float = 0.0  # L_g
+    upper_smoothness: float = 0.0  # L_f as it is given; 0 if steps do not go by it
+    lower_smoothness: float = 0.0  # L_g likewise
 
 
-def first_state(x: np.ndarray) -> State:
+def first_state(x: np.ndarray, constants: Constants) -> State:
     """Return the state at x_0 = x."""
-    room = np.zeros_like(x)
-    return State(x.copy(), x.copy(), x.copy(), room, counter(), np.zeros(1), np.zeros(1), counter(), counter())
+    upper, lower = (
+        Level(np.zeros_like(x), np.zeros_like(x), np.full(1, smoothness))
+        for smoothness in (constants.upper_smoothness, constants.lower_smoothness)
+    )
+    return State(
+        x=x.copy(),
+        previous=x.copy(),
+        y=x.copy(),
+        last_y=x.copy(),
+        upper=upper,
+        lower=lower,
+        room=np.zeros_like(x),
+        since=counter(),
+        penalty=np.zeros(1),
+        longest=np.zeros(1),
+        length=counter(),
+        iteration=counter(),
+    )
 
 
 @kernel
@@ -92,36 +125,79 @@ def glide(state, inertia):
 
 
 @kernel
+def look(objective, batch, level, state):
+    """Find ∇F(y_t) and raise L where it is shown to be too small; return whether all is finite."""
+    copy(level.gradient, level.last)
+    value = gradient_at(objective, batch, state.y, level.gradient)
+    if level.smoothness[0] > 0.0 and state.iteration[0] > 0:
+        moved = distance(state.y, state.last_y)
+        if moved > SHORT * math.sqrt(dot(state.y, state.y)):
+            shown = distance(level.gradient, level.last) / moved
+            if shown > SHOWN * level.smoothness[0]:
+                level.smoothness[0] = RAISED * shown
+                state.since[0] = 0
+    return math.isfinite(value)
+
+
+@kernel
+def look_at_both(problem, constants, state):
+    """Do so at both levels; return DONE or which is not finite."""
+    if not look(problem.upper, constants.full.upper, state.upper, state):
+        return UPPER_NOT_FINITE
+    if not look(problem.lower, constants.full.lower, state.lower, state):
+        return LOWER_NOT_FINITE
+    return DONE
+
+
+@kernel
+def descend(domain, state, upper_step, lower_step):
+    """Set x ← Π(y − upper_step ∇f(y) − lower_step ∇g(y))."""
+    upper, lower = state.upper.gradient, state.lower.gradient
+    for i in range(state.y.size):
+        state.room[i] = state.y[i] - upper_step * upper[i] - lower_step * lower[i]
+    project(domain, state.room, state.x)
+    copy(state.y, state.last_y)
+    state.iteration[0] += 1
+
+
+@kernel
+def shortened(step, constants, state, upper_weight, lower_weight):
+    """Return a step that was made for the constants that were given as one for those that are known now."""
+    given = upper_weight * constants.upper_smoothness + lower_weight * constants.lower_smoothness
+    known = upper_weight * state.upper.smoothness[0] + lower_weight * state.lower.smoothness[0]
+    return step * given / known if known > given else step
+
+
+@kernel
 def advance(problem, state, constants, step, upper_weight, lower_weight, rng):
     """Take one step for each entry of the schedules; the momentum starts anew when the weight of g grows."""
-    everything, (x, _, y, room, since, penalty, _, _, t) = constants.full, state
     for k in range(step.size):
-        if lower_weight[k] > penalty[0]:
-            since[0] = 0
-            penalty[0] = lower_weight[k]
+        if lower_weight[k] > state.penalty[0]:
+            state.since[0] = 0
+            state.penalty[0] = lower_weight[k]
         glide(state, constants.inertia)
-        upper_step, lower_step = step[k] * upper_weight[k], step[k] * lower_weight[k]
-        outcome = descend(problem, everything.upper, everything.lower, y, upper_step, lower_step, y, room, x)
+        outcome = look_at_both(problem, constants, state)
         if outcome != DONE:
             return outcome
-        t[0] += 1
+        safe = shortened(step[k], constants, state, upper_weight[k], lower_weight[k])
+        descend(problem.domain, state, safe * upper_weight[k], safe * lower_weight[k])
     return DONE
 
 
 @kernel
 def advance_stages(problem, state, constants, share, rng):
     """Take one step for each entry of ``share``, a part of the longest safe one; the stages end when they are solved."""
-    everything, (x, _, y, room, since, penalty, longest, length, t) = constants.full, state
+    x, y, since, penalty, longest, length = state.x, state.y, state.since, state.penalty, state.longest, state.length
     upper, lower = constants.upper_smoothness, constants.lower_smoothness
     for k in range(share.size):
-        if t[0] == 0:
+        if state.iteration[0] == 0:
             penalty[0], length[0] = upper / lower, FIRST_LENGTH
-        step = share[k] / (upper + penalty[0] * lower)
         glide(state, constants.inertia)
-        outcome = descend(problem, everything.upper, everything.lower, y, step, step * penalty[0], y, room, x)
+        outcome = look_at_both(problem, constants, state)
         if outcome != DONE:
             return outcome
-        t[0] += 1
+        step = share[k] / (state.upper.smoothness[0] + penalty[0] * state.lower.smoothness[0])
+        descend(problem.domain, state, step, step * penalty[0])
         moved = distance(x, y)
         longest[0] = max(longest[0], moved)
         solved = moved * length[0] <= SETTLED * longest[0]
@@ -134,15 +210,18 @@ def advance_stages(problem, state, constants, share, rng):
 
 
 @kernel
-def advance_one(objective, batch, domain, state, inertia, step):
+def advance_one(objective, batch, domain, level, state, inertia, given, step):
     """Take one step for each entry of the schedule on one level; return whether all numbers stayed finite."""
     for k in range(step.size):
         glide(state, inertia)
-        copy(state.y, state.room)
-        value, _ = accumulate(objective, batch, state.y, -step[k], state.y, 0.0, state.room)
-        if not math.isfinite(value):
+        if not look(objective, batch, level, state):
             return False
+        known = level.smoothness[0]
+        safe = step[k] * given / known if known > given else step[k]
+        for i in range(state.y.size):
+            state.room[i] = state.y[i] - safe * level.gradient[i]
         project(domain, state.room, state.x)
+        copy(state.y, state.last_y)
         state.iteration[0] += 1
     return True
 
@@ -150,15 +229,22 @@ def advance_one(objective, batch, domain, state, inertia, step):
 @kernel
 def advance_upper(problem, state, constants, step, rng):
     """Take steps on f."""
-    done = advance_one(problem.upper, constants.full.upper, problem.domain, state, constants.inertia, step)
+    batch, inertia, given = constants.full.upper, constants.inertia, constants.upper_smoothness
+    done = advance_one(problem.upper, batch, problem.domain, state.upper, state, inertia, given, step)
     return DONE if done else UPPER_NOT_FINITE
 
 
 @kernel
 def advance_lower(problem, state, constants, step, rng):
     """Take steps on g."""
-    done = advance_one(problem.lower, constants.full.lower, problem.domain, state, constants.inertia, step)
+    batch, inertia, given = constants.full.lower, constants.inertia, constants.lower_smoothness
+    done = advance_one(problem.lower, batch, problem.domain, state.lower, state, inertia, given, step)
     return DONE if done else LOWER_NOT_FINITE
+
+
+def given_smoothness(step: Any) -> tuple[float, float]:
+    """Return L_f and L_g that steps were made for; 0 if they were given."""
+    return (step.upper_lipschitz, step.lower_lipschitz) if isinstance(step, safe_step) else (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -191,13 +277,17 @@ class FISTA(OneLevel):
     limits: ClassVar = {"step": np.inf}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        return {"step": lambda: constant(1.0 / smoothness(problem, self.level, self, "step=..."))}
+        return {"step": lambda: self._safe(smoothness(problem, self.level, self, "step=..."))}
+
+    def _safe(self, lipschitz: float) -> safe_step:
+        upper, lower = (lipschitz, 0.0) if self.level == "upper" else (0.0, lipschitz)
+        return safe_step(1.0, lower, constant(1.0), upper, constant(1.0))
 
     def constants(self, problem: Problem) -> Constants:
-        return Constants(full(problem), 3.0)
+        return Constants(full(problem), 3.0, *given_smoothness(self.step))
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
-        return first_state(x)
+        return first_state(x, constants)
 
     def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
         queries = np.full(t.shape, getattr(constants.full, self.level).size)
@@ -214,11 +304,13 @@ class Accelerated(Method):
     inertia: float
     reals: ClassVar = {"inertia": {"above": 0.0}}
 
+    step: ScheduleLike | None
+
     def constants(self, problem: Problem) -> Constants:
-        return Constants(full(problem), self.inertia)
+        return Constants(full(problem), self.inertia, *given_smoothness(self.step))
 
     def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
-        return first_state(x)
+        return first_state(x, constants)
 
     def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
         return full_cost(constants.full, t)
@@ -320,7 +412,7 @@ class PBAPG(Accelerated):
         return safe_step(1.0, lower, self.penalty, upper, constant(1.0))  # type: ignore[arg-type]
 
     def constants(self, problem: Problem) -> Constants:
-        known = self._smoothness(problem, "penalty=...") if self.penalty is None else (0.0, 0.0)
+        known = self._smoothness(problem, "penalty=...") if self.penalty is None else given_smoothness(self.step)
         return Constants(full(problem), self.inertia, *known)
 
     def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.engine import generic, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.matrices import Dense, largest_curvature
+from tiebreak.objectives.matrices import Dense, curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, room_around
 from tiebreak.vectors import dot, fill
 
@@ -96,7 +96,7 @@ class ConeDistance(Objective, _ConeDistance):
     def lipschitz(self) -> float:  # type: ignore[override]
         """λ_max(mean_i H_iᵀ H_i): a projection moves no two points apart."""
         n, r, d = self.matrices.shape
-        return largest_curvature(Dense(self.matrices.reshape(n * r, d)), np.full(n * r, 1.0 / n))
+        return curvature_of(self, Dense(self.matrices.reshape(n * r, d)), np.full(n * r, 1.0 / n))
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """A projection moves no two points apart, so that errors of H_i x + h_i do not grow; its own are a few roundings.

@@ -13,6 +13,7 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.engine import kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.matrices import Dense, curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey
 
 
@@ -74,7 +75,7 @@ class Dictionary(Objective, _Dictionary):
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
         """λ_max(X̂ X̂ᵀ) / n, times n for sums."""
-        return float(np.linalg.norm(self.codes, 2) ** 2) * self.weight / self.n_samples
+        return curvature_of(self, Dense(self.codes), np.ones(self.n_samples)) * self.weight / self.n_samples
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         shape = self.codes.shape[1], self.points.shape[1]

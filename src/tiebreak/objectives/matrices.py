@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import eigvalsh_tridiagonal
+from scipy.optimize import brentq
 
 from tiebreak import checks
-from tiebreak.engine import generic
+from tiebreak.engine import generic, kernel
+from tiebreak.objectives.passes import over_blocks
+
+EXACT_SIDE, EXACT_PRODUCTS = 400, 1e8  # of Gram matrices whose largest eigenvalue is cheaper than ten passes
+BLOCK_NUMBERS = 1 << 19  # of data that are turned into float64 at once
+LANCZOS_STEPS = 9  # each a pass over the data; another one finds the trace
+FAILURE = 0.01  # the probability that a bound of the largest curvature is too small, and then by little
+CLOSED = 1e-13  # relative to the largest Ritz value: what rounding leaves of nothing
+SAMPLED = 512  # numbers per array by which changed data are noticed
 
 
 class Dense(NamedTuple):
@@ -26,26 +39,21 @@ class Dense(NamedTuple):
         return self.array.shape
 
     @property
-    def entries(self) -> int:
-        return self.array.size
-
-    @property
     def longest_row(self) -> int:
         return self.array.shape[1]
 
     @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return self.array.size
+
+    @property
     def largest(self) -> float:
-        return float(np.abs(self.array).max())
+        return float(max(self.array.max(), -self.array.min()))
 
     @property
     def row_norms(self) -> np.ndarray:
         return np.linalg.norm(self.array, axis=1)
-
-    def matvec(self, x: np.ndarray) -> np.ndarray:
-        return self.array @ x
-
-    def rmatvec(self, x: np.ndarray) -> np.ndarray:
-        return x @ self.array
 
 
 class CSR(NamedTuple):
@@ -61,29 +69,29 @@ class CSR(NamedTuple):
         return self.starts.size - 1, self.n_columns
 
     @property
-    def entries(self) -> int:
-        return self.data.size
-
-    @property
     def longest_row(self) -> int:
         return int(np.diff(self.starts).max())
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array((self.data, self.columns, self.starts), shape=self.shape)
 
+    def scaled(self, factors: np.ndarray) -> scipy.sparse.csr_array:
+        """Return the matrix with row i multiplied by factors[i], in float64."""
+        data = self.data * np.repeat(factors, np.diff(self.starts))
+        return scipy.sparse.csr_array((data, self.columns, self.starts), shape=self.shape)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return self.data.size
+
     @property
     def largest(self) -> float:
-        return float(np.abs(self.data).max(initial=0.0))
+        return float(max(self.data.max(initial=0.0), -self.data.min(initial=0.0)))
 
     @property
     def row_norms(self) -> np.ndarray:
         return scipy.sparse.linalg.norm(self.to_scipy(), axis=1)
-
-    def matvec(self, x: np.ndarray) -> np.ndarray:
-        return self.to_scipy() @ x
-
-    def rmatvec(self, x: np.ndarray) -> np.ndarray:
-        return x @ self.to_scipy()
 
 
 def as_matrix(value: Any, name: str) -> Dense | CSR:
@@ -124,47 +132,227 @@ def _rows_of(value: Any, name: str) -> scipy.sparse.csr_array:
     return rows
 
 
-_curvatures: ContextVar[dict[tuple[int, ...], tuple[Any, float]] | None] = ContextVar("curvatures", default=None)
+def gram(matrix: Dense | CSR, weights: np.ndarray) -> np.ndarray:
+    """Return Aᵀ diag(weights) A in one pass over A, in float64."""
+    roots = np.sqrt(weights)
+    if isinstance(matrix, CSR):
+        scaled = matrix.scaled(roots)
+        return (scaled.T @ scaled).toarray()
+    n, d = matrix.shape
+    total, rows = np.zeros((d, d)), max(1, BLOCK_NUMBERS // d)
+    for low in range(0, n, rows):
+        block = roots[low : low + rows, None] * matrix.array[low : low + rows]
+        total += block.T @ block
+    return total
+
+
+def _smaller_gram(matrix: Dense | CSR, weights: np.ndarray, unit: float) -> np.ndarray:
+    """Return the smaller one of Aᵀ W² A and W A Aᵀ W, which share their largest eigenvalue, with W = diag(√weights) / unit.
+
+    Its upper triangle may be missing. It is compiled: the threads of a library would wait for each other on a busy machine
+    longer than so small a matrix takes.
+    """
+    roots = np.sqrt(weights)
+    n, d = matrix.shape
+    if isinstance(matrix, CSR):
+        scaled = matrix.scaled(roots / unit)
+        return (scaled.T @ scaled if d <= n else scaled @ scaled.T).toarray()
+    array = matrix.array if unit == 1.0 else matrix.array / unit
+    if d > n:
+        out = np.zeros((n, n))
+        multiply_rows(array, roots, out)
+        return out
+
+    def run(low: int, high: int) -> np.ndarray:
+        out = np.zeros((d, d))
+        add_outer_products(array, roots, low, high, out)
+        return out
+
+    return np.add.reduce(over_blocks(n, matrix.numbers, run))
+
+
+def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> tuple[float, int]:
+    """Return λ_max(Aᵀ diag(weights) A), or a number slightly above it, and the passes over A that it took: at most ten.
+
+    Where a Gram matrix is cheap its largest eigenvalue is exact. Else it is bounded by :func:`lanczos_bound`.
+    """
+    n, d = matrix.shape
+    side = min(n, d)
+    if side <= EXACT_SIDE and matrix.numbers * side <= EXACT_PRODUCTS:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found, unit = _smaller_gram(matrix, weights, 1.0), 1.0
+        if not 1e-300 < np.trace(found) < math.inf:  # squares overflow or vanish
+            unit = matrix.largest or 1.0
+            found = _smaller_gram(matrix, weights, unit)
+        return float(max(np.linalg.eigvalsh(found)[-1], 0.0)) * unit * unit, 1
+    trace, unit = math.fsum(over_blocks(n, matrix.numbers, partial(squares, matrix, weights, 1.0))), 1.0
+    if not 1e-100 < trace < 1e100:  # squares of products overflow or vanish
+        unit = matrix.largest or 1.0
+        trace = math.fsum(over_blocks(n, matrix.numbers, partial(squares, matrix, weights, unit)))
+
+    def product(x: np.ndarray) -> np.ndarray:
+        def run(low: int, high: int) -> np.ndarray:
+            out = np.zeros(d)
+            add_products(matrix, weights, low, high, x / unit, out)
+            return out
+
+        return np.add.reduce(over_blocks(n, matrix.numbers, run)) / unit
+
+    value, steps = lanczos_bound(product, d, trace) if trace > 0.0 else (0.0, 0)
+    return value * unit * unit, 1 + steps
+
+
+def lanczos_bound(product: Callable[[np.ndarray], np.ndarray], d: int, trace: float) -> tuple[float, int]:
+    """Return a bound of the largest eigenvalue of a positive semidefinite matrix H, and how many products it took.
+
+    After k steps of Lanczos' recursion from a random unit vector v the next vector is p(H) v, with p(s) = Π (s − θ_i) /
+    Π β_i for the Ritz values θ and the off-diagonal entries β. It has length 1, so that |γ p(λ)| ≤ 1 for the component γ of
+    v along the eigenvector of the largest eigenvalue λ. But for a probability ε, |γ| ≥ ε √(π / 2d): then λ is at most the
+    number right of all θ at which p reaches √(2d / π) / ε. (Van Dorsselaer, Hochstenbach and van der Vorst, Numerische
+    Mathematik 2000.)
+
+    Parameters
+    ----------
+    product : callable
+        Returns H x.
+    d : int
+        The side of H.
+    trace : float
+        That of H, which is a bound as well.
+    """
+    basis = np.empty((min(LANCZOS_STEPS, d) + 1, d))
+    start = np.random.default_rng(0).standard_normal(d)  # fixed: the result must not depend on a hidden state
+    basis[0] = start / np.linalg.norm(start)
+    diagonal: list[float] = []
+    beside: list[float] = []
+    for k in range(len(basis) - 1):
+        image = product(basis[k])
+        diagonal.append(float(basis[k] @ image))
+        for _ in range(2):  # once leaves what rounding makes of it
+            image -= (basis[: k + 1] @ image) @ basis[: k + 1]
+        ritz = eigvalsh_tridiagonal(diagonal, beside) if beside else np.array(diagonal)
+        length = float(np.linalg.norm(image))
+        if length <= CLOSED * ritz[-1]:  # all that H makes of v is known
+            return min(float(max(ritz[-1], 0.0)), trace), k + 1
+        beside.append(length)
+        basis[k + 1] = image / length
+    goal = math.log(math.sqrt(2.0 * d / math.pi) / FAILURE) + float(np.log(beside).sum())
+
+    def excess(t: float) -> float:
+        return float(np.log(t - ritz).sum()) - goal
+
+    low = float(np.nextafter(ritz[-1], math.inf))
+    if trace <= low or excess(trace) <= 0.0:
+        return trace, len(diagonal)
+    return float(brentq(excess, low, trace, rtol=1e-9)) if excess(low) < 0.0 else low, len(diagonal)
+
+
+class Bill:
+    """What the constants of objectives cost one run: each is charged once, however often it is asked for."""
+
+    def __init__(self) -> None:
+        self._charged: set[Any] = set()
+        self._open: list[tuple[Any, int, float]] = []
+
+    def add(self, key: Any, objective: Any, evaluations: int, seconds: float) -> None:
+        """Charge gradients of an objective and the time that they took."""
+        if key not in self._charged:
+            self._charged.add(key)
+            self._open.append((objective, evaluations, seconds))
+
+    def settle(self) -> list[tuple[Any, int, float]]:
+        """Return objectives, evaluations and seconds charged since the last time."""
+        charged, self._open = self._open, []
+        return charged
+
+
+_bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
-    """Find each largest curvature only once in this block, during which no data may change."""
-    token = _curvatures.set({})
+def charging() -> Iterator[Bill]:
+    """Charge the constants of objectives that are asked for in this block to a bill.
+
+    A constant that an earlier run has found is charged with its evaluations too, so that the same call has the same counts
+    whatever was called before, but with no time.
+    """
+    bill = Bill()
+    token = _bill.set(bill)
     try:
-        yield
+        yield bill
     finally:
-        _curvatures.reset(token)
+        _bill.reset(token)
 
 
-def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> float:
-    """Return λ_max(Aᵀ diag(weights) A), which takes some tens of passes over A."""
-    known = _curvatures.get()
-    if known is None:
-        return _largest_curvature(matrix, weights)
-    key = tuple(id(part) for part in (*matrix, weights))
-    if key not in known:
-        known[key] = (matrix, weights), _largest_curvature(matrix, weights)  # what is held keeps its id
-    return known[key][1]
+class _Known(NamedTuple):
+    arrays: tuple[weakref.ref[np.ndarray], ...]
+    seen: bytes  # some of their numbers, by which a change is noticed
+    found: Any
+    passes: int
 
 
-def _largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> float:
-    """Find it by Lanczos' refinement of the power iteration."""
-    d = matrix.shape[1]
-    unit = matrix.largest or 1.0  # squares of huge data overflow
+_known: dict[Any, _Known] = {}
 
-    def gram(x: np.ndarray) -> np.ndarray:
-        return matrix.rmatvec(weights * matrix.matvec(x.ravel() / unit)) / unit
 
-    start = np.random.default_rng(0).standard_normal(d)  # fixed: the result must not depend on a hidden state
-    if not gram(start).any():
-        largest = 0.0
-    elif d <= 2:
-        largest = np.linalg.eigvalsh(np.stack([gram(e) for e in np.eye(d)]))[-1]
-    else:
-        operator = LinearOperator((d, d), matvec=gram, dtype=np.float64)
-        largest = eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
-    return float(max(largest, 0.0)) * unit * unit
+def curvature_of(objective: Any, matrix: Dense | CSR, weights: np.ndarray) -> float:
+    """Return the largest curvature of the matrix of an objective, which is found once."""
+
+    def find() -> tuple[float, int]:
+        return largest_curvature(matrix, weights)
+
+    add_products(matrix, weights, 0, 0, weights[:0], weights[:0])  # all kernels are compiled before the clock starts
+    squares(matrix, weights, 1.0, 0, 0)
+    if isinstance(matrix, Dense):
+        add_outer_products(matrix.array, weights, 0, 0, np.zeros((0, 0)))
+        multiply_rows(matrix.array[:0], weights, np.zeros((0, 0)))
+    return remembered(objective, "curvature", find)
+
+
+def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]]) -> Any:
+    """Return something found in passes over the data of an objective, and remember it as long as the data live.
+
+    Data must not change while they are in use. If all of them were replaced or scaled, that is noticed; if a few numbers
+    were, it is not.
+
+    Parameters
+    ----------
+    objective : value
+        Its arrays are the data.
+    what : str
+        What is found.
+    find : callable
+        Finds it; returns it and the number of passes that it took.
+    """
+    arrays = tuple(_arrays(objective))
+    key = (what, type(objective), *(id(array) for array in arrays))
+    seen, known, elapsed = b"".join(map(_sample, arrays)), _known.get(key), 0.0
+    if known is None or known.seen != seen:
+        began = time.perf_counter()
+        found, passes = find()
+        elapsed = time.perf_counter() - began
+        forget = partial(_forget, key)
+        known = _known[key] = _Known(tuple(weakref.ref(array, forget) for array in arrays), seen, found, passes)
+    if (bill := _bill.get()) is not None:
+        bill.add((key, seen), objective, known.passes * int(objective.n_samples), elapsed)
+    return known.found
+
+
+def _forget(key: Any, _: Any) -> None:
+    _known.pop(key, None)
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays of a value, at any depth."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _arrays(part)
+
+
+def _sample(array: np.ndarray) -> bytes:
+    flat = array.reshape(-1)
+    return flat[:: max(1, flat.size // SAMPLED)].tobytes()
 
 
 def _floats(value: Any, name: str) -> np.ndarray:
@@ -200,6 +388,50 @@ def add_row_and_size(matrix, i, weight, size, out):
     """Set out[0] ← out[0] + weight · row i and out[1] ← out[1] + size · |row i|."""
 
 
+@generic(reorder=True)
+def row_square(matrix, i, unit):
+    """Return ‖row i / unit‖²."""
+
+
+@kernel(reorder=True)
+def add_products(matrix, weights, low, high, x, out):
+    """Add Σ weights_i ⟨row i, x⟩ row i over the rows from low to high to ``out``: each is read once."""
+    for i in range(low, high):
+        add_row(matrix, i, weights[i] * row_dot(matrix, i, x), out)
+
+
+@kernel(reorder=True)
+def add_outer_products(array, roots, low, high, out):
+    """Add Σ (roots_i row i) (roots_i row i)ᵀ over the rows from low to high to the lower triangle of ``out``."""
+    for i in range(low, high):
+        row = array[i]
+        for j in range(row.size):
+            factor = roots[i] * roots[i] * row[j]
+            target = out[j]
+            for k in range(j + 1):
+                target[k] += factor * row[k]
+
+
+@kernel(reorder=True)
+def multiply_rows(array, roots, out):
+    """Set the lower triangle of ``out`` to the products ⟨roots_i row i, roots_j row j⟩."""
+    for i in range(array.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(array.shape[1]):
+                total += float(array[i, k]) * array[j, k]
+            out[i, j] = roots[i] * roots[j] * total
+
+
+@kernel(reorder=True)
+def squares(matrix, weights, unit, low, high):
+    """Return Σ weights_i ‖row i / unit‖² over the rows from low to high."""
+    total = 0.0
+    for i in range(low, high):
+        total += weights[i] * row_square(matrix, i, unit)
+    return total
+
+
 @row_dots.register(Dense)
 def _(matrix, i, x, y):
     row = matrix.array[i]
@@ -217,6 +449,16 @@ def _(matrix, i, x):
     total = 0.0
     for j in range(row.size):
         total += row[j] * x[j]
+    return total
+
+
+@row_square.register(Dense)
+def _dense_row_square(matrix, i, unit):
+    row = matrix.array[i]
+    total = 0.0
+    for j in range(row.size):
+        entry = row[j] / unit
+        total += entry * entry
     return total
 
 
@@ -264,6 +506,15 @@ def _(matrix, i, x):
     total = 0.0
     for k in range(matrix.starts[i], matrix.starts[i + 1]):
         total += matrix.data[k] * x[matrix.columns[k]]
+    return total
+
+
+@row_square.register(CSR)
+def _sparse_row_square(matrix, i, unit):
+    total = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        entry = matrix.data[k] / unit
+        total += entry * entry
     return total
 
 

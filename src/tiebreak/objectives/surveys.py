@@ -7,10 +7,7 @@ are covered by :data:`MARGIN`; products that underflow, by :data:`UNDERFLOW`.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +16,8 @@ MARGIN = 1.01  # for what is of second order in the number of operations times U
 UNDERFLOW = 1e-300  # more than any number of products that underflow comes to
 FEW_OPERATIONS = 16.0  # roundings of a scalar loss, its weight and its share, with room to spare
 
-ROWS_AT_ONCE = 4096  # of a block, at least: blocks are added one after the other, so that errors do not grow with all rows
-BLOCK_BYTES = 64_000_000  # of the sums of all blocks together
-WORTH_THREADS = 1_000_000  # entries of a matrix from which on a pass is made by several threads
+ROWS_AT_ONCE = 4096  # of a block: blocks are added one after the other, so that errors do not grow with all rows …
+BLOCK_BYTES = 64_000_000  # … unless the sums of all blocks together take more than this
 
 
 class Survey(NamedTuple):
@@ -78,28 +74,6 @@ def room_around(x: np.ndarray, off: np.ndarray | None, relative: float) -> np.nd
     return relative * np.abs(x) if off is None else relative * np.abs(x) + off
 
 
-def blocks_of(n: int, d: int) -> list[tuple[int, int]]:
-    """Return the ranges of rows whose sums are made apart: they depend on the size of the data, never on the machine."""
-    most = max(2, BLOCK_BYTES // (16 * d))
-    rows = max(ROWS_AT_ONCE, -(-n // most))
-    return [(start, min(start + rows, n)) for start in range(0, n, rows)]
-
-
-def in_blocks(add: Callable[[int, int, np.ndarray], Any], n: int, shape: tuple[int, ...], entries: int) -> np.ndarray:
-    """Return the sum over all rows of what ``add(start, stop, out)`` adds to ``out`` for a range of them.
-
-    Long passes are made by all cores: compiled kernels leave Python's lock alone. The order of all additions is the same
-    whatever their number.
-    """
-    ranges = blocks_of(n, int(np.prod(shape)))
-    sums = np.zeros((len(ranges), *shape))
-    if len(ranges) == 1 or entries < WORTH_THREADS:
-        for (start, stop), out in zip(ranges, sums, strict=True):
-            add(start, stop, out)
-    else:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(add, *zip(*ranges, strict=True), sums))
-    total = sums[0]
-    for part in sums[1:]:
-        total += part
-    return total
+def blocks_of(n: int, width: int) -> int:
+    """Return in how many blocks n rows are added, if the sums of a block take ``width`` numbers."""
+    return min(-(-n // ROWS_AT_ONCE), max(2, BLOCK_BYTES // (8 * width)))
