@@ -80,8 +80,8 @@ def minima(trial: Round, name: str) -> None:
         atom = np.empty_like(c)
         lmo(found.domain, c, atom)
         size = size_of(found, c)
-        if not found.domain.contains(atom, 1e-12):
-            trial.wrong("lmo gives a point outside the set", script + "print(Z.contains(atom, 1e-12))")
+        if not found.domain.contains(atom, FEASIBLE):
+            trial.wrong("lmo gives a point outside the set", script + "print(Z.contains(atom, 1e-10))")
         elif Fraction(dot(c, atom)) - least > Fraction(1e-12) * size + underflow(found):
             excess = float((dot(c, atom) - least) / size) if size else math.inf
             trial.wrong(f"lmo is not optimal: off by {excess:.1e}", script + f"print(c @ atom, 'is not', {float(least)!r})")

@@ -22,7 +22,7 @@ import tiebreak
 from campaign import exact
 from campaign.exact import Exact
 from campaign.recipes import Python, Recipe, text
-from campaign.sets import NO_UNITS, OWN_UNITS, SETS, grid
+from campaign.sets import NO_UNITS, OWN_UNITS, PARTS, SETS, grid
 
 POWERS = (0, 0, 27, -27)  # of two, in units: about 10^±8
 LOSSES = ("LeastSquares", "Huber", "Logistic")
@@ -141,13 +141,19 @@ def _plant(rng: Generator, name: str, size: int) -> Planted:
     wanted = place.normal(rng)
     lower_kind = str(rng.choice([kind for kind in LOWER if not (mixed and kind in ("SquaredNorm", "Sum"))]))
     upper_kind = str(rng.choice([kind for kind in UPPER if not (mixed and kind in ("SquaredNorm", "Sum"))]))
-    lower = function(rng, lower_kind, place.x, wanted, units)
+    if place.parts and rng.random() < 0.3:
+        lower_kind = "Parts"
+    if place.parts and rng.random() < 0.3:
+        upper_kind = "Parts"
+    lower = function(rng, lower_kind, place.x, wanted, units, place.parts)
     own = lower.matrix * units  # its rows, as those of a problem in units of one
     # few digits, as numbers that no product rounds must have
     scale = np.abs(own).max(axis=1, keepdims=True)
     rows = own / 2.0 ** np.ceil(np.log2(np.where(scale > 0.0, scale, 1.0)))
-    pull = place.normal(rng) + rng.integers(-2, 3, len(rows)) @ rows
-    upper = function(rng, upper_kind, place.x, pull, units)
+    pull = place.normal(rng)
+    if upper_kind != "Parts":  # each of which has a factor of its own, which a normal vector can have
+        pull = pull + rng.integers(-2, 3, len(rows)) @ rows
+    upper = function(rng, upper_kind, place.x, pull, units, place.parts)
     outward = place.normal(rng) * units
     return Planted(
         place.domain(units),
@@ -174,7 +180,9 @@ def units_for(rng: Generator, name: str, place: Any) -> tuple[np.ndarray, bool]:
     return np.full(d, 2.0 ** rng.choice(POWERS)), False
 
 
-def function(rng: Generator, kind: str, x: np.ndarray, wanted: np.ndarray, units: np.ndarray) -> Total:
+def function(
+    rng: Generator, kind: str, x: np.ndarray, wanted: np.ndarray, units: np.ndarray, parts: tuple[int, ...] = ()
+) -> Total:
     """Return a function F with −∇F(x) a positive multiple of the vector wanted, or zero; x and it in units of one."""
     factor = 2.0 ** int(rng.choice(POWERS))
     match kind:
@@ -189,11 +197,27 @@ def function(rng: Generator, kind: str, x: np.ndarray, wanted: np.ndarray, units
             second, share = squared_norm(x, wanted, units), factor / float(units[0]) ** 2
             recipe = Combination([factor, share], [first.recipe, second.recipe])
             return Total(recipe, ((Fraction(factor), first), (Fraction(share), second)))
+        case "Parts":
+            return of_parts(rng, x, wanted, units, parts)
         case "FiniteSum":
             term = linear(rng, "LeastSquares", x, wanted, units, factor)
             return Total(Python(term.recipe, convex=True), ((Fraction(1), term),))
     term = linear(rng, kind, x, wanted, units, factor)
     return Total(term.recipe, ((Fraction(1), term),))
+
+
+def of_parts(rng: Generator, x: np.ndarray, wanted: np.ndarray, units: np.ndarray, parts: tuple[int, ...]) -> Total:
+    """Return a sum of functions of one part of a product each."""
+    stops = np.cumsum(parts)
+    terms, recipes = [], []
+    for name, start, stop in zip(PARTS, stops - parts, stops, strict=True):
+        own = slice(start, stop)
+        term = linear(rng, "LeastSquares", x[own], wanted[own], units[own], factor=1.0)
+        rows = np.zeros((len(term.matrix), x.size))
+        rows[:, own] = term.matrix
+        terms.append((Fraction(1), term._replace(rows=Exact.of(rows), matrix=rows)))
+        recipes.append(Recipe("Part", term.recipe, name))
+    return Total(Combination([1.0] * len(recipes), recipes), tuple(terms))
 
 
 def squared_norm(x: np.ndarray, wanted: np.ndarray, units: np.ndarray) -> Term:

@@ -20,6 +20,7 @@ from tiebreak.domains import settle
 
 PROBLEMS = 5  # per round
 BUNDLES = 0.1  # of the problems that are asked for several half-spaces at a point, which takes a thousand times as long
+KEPT = 0.2  # of the certificates whose floors the next ones start from
 FURTHEST = 2.0**-10  # of a point outside, relative to its size: where the search for the edge of what is accepted begins
 
 
@@ -34,15 +35,19 @@ def proofs_at_points(trial: Round, name: str) -> None:
             trial.tried()
             trial.lost(f"the problem cannot be made: {type(error).__name__}: {error}", str(planted))
             continue
+        floors, script = tiebreak.Floors(), f"{planted}\nfloors = tiebreak.Floors()"
         for x, bundle in points(trial.rng, planted, problem):
-            script = f"{planted}\nx = {text(x)}\nc = tiebreak.certify(problem, x, bundle={bundle})"
+            script += f"\nx = {text(x)}\nc = tiebreak.certify(problem, x, bundle={bundle}, floors=floors)"
             try:
-                certificate = tiebreak.certify(problem, x, bundle=bundle)
+                certificate = tiebreak.certify(problem, x, bundle=bundle, floors=floors)
             except Exception as error:
                 trial.tried()
                 trial.lost(f"certify raised {type(error).__name__}: {error}", script)
                 continue
             judge(trial, planted, settled(problem, x), certificate, script)
+            if trial.rng.random() < KEPT:
+                floors = certificate.floors
+                script += "\nfloors = c.floors"
 
 
 def settled(problem: Any, x: np.ndarray) -> np.ndarray:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.random import Generator
+
 import tiebreak
-from campaign.planted import plant
+from campaign.planted import Planted, plant
 from campaign.proofs import judge
 from campaign.recipes import text
 from campaign.sets import SETS
@@ -33,13 +36,13 @@ def compiled_runs(trial: Round, name: str) -> None:
 def one_run(trial: Round, name: str, method: str, budget: int) -> None:
     """Run a method on a planted problem; what it refuses by a ValueError it does not claim."""
     planted = plant(trial.rng, name, largest=6)
-    start = planted.x if trial.rng.random() < 0.2 else None
     seed = int(trial.rng.integers(2**31))
-    given = f", x0={text(start)}" if start is not None else ""
-    script = f"{planted}\nresult = tiebreak.minimize(problem, {method!r}, max_queries={budget}, seed={seed}{given})"
-    script += "\nx, c = result.x, result.certificate"
+    script, start = str(planted), None
     try:
         problem = planted.make()
+        start = start_of(trial.rng, planted, problem)
+        script += f"\nresult = tiebreak.minimize(problem, {method!r}, max_queries={budget}, seed={seed}, x0={text(start)})"
+        script += "\nx, c = result.x, result.certificate"
         result = tiebreak.minimize(problem, method, max_queries=budget, seed=seed, x0=start)
     except ValueError:  # a method may need what the problem has not, and says so
         trial.tried(silent=1)
@@ -52,6 +55,18 @@ def one_run(trial: Round, name: str, method: str, budget: int) -> None:
     if not result.success:
         trial.lost(f"the run ended with {result.message}", script)
     continued(trial, planted, problem, result, script)
+
+
+def start_of(rng: Generator, planted: Planted, problem: Any) -> np.ndarray | None:
+    """Return where a run starts: where it likes to, at the optimum, at an atom, or at the centre."""
+    match rng.integers(5):
+        case 0:
+            return planted.x
+        case 1:
+            return problem.domain.lmo(rng.standard_normal(problem.dimension) / planted.units)
+        case 2:
+            return problem.center
+    return None
 
 
 def continued(trial: Round, planted: Any, problem: Any, result: Any, script: str) -> None:

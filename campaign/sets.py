@@ -16,6 +16,7 @@ from numpy.random import Generator
 from campaign.recipes import Recipe
 
 FINE = 2.0**-14  # what entries are multiples of
+PARTS = ("D", "w", "weights")  # of a product
 SIDES = (0.0, 0.5, 1.0)  # of a dyadic mean
 
 
@@ -371,7 +372,7 @@ def product(rng: Generator, d: int) -> Place:
 
     def domain(units: np.ndarray) -> Recipe:
         D, w, v = (place.domain(own) for place, own in zip(places, np.split(units, stops), strict=True))
-        return Recipe("Product", D=D, w=(w, sizes[1]), weights=(v, sizes[2]))
+        return Recipe("Product", **dict(zip(PARTS, (D, (w, sizes[1]), (v, sizes[2])), strict=True)))
 
     def normal(rng: Generator) -> np.ndarray:
         return np.concatenate([place.normal(rng) for place in places])
