@@ -81,14 +81,14 @@ class Gaps(NamedTuple):
     lower: float  # g − g*
     upper: float  # max(f − f*, 0), or f
     value: float  # f
-    seconds: float
+    wall_seconds: float
 
 
 def run(case: Case, method: str | Method, **budget: Any) -> Gaps:
     """Run a method."""
     result = minimize(case.problem, method, x0=case.x0, seed=case.seed, progress=False, **budget)
     upper = max(result.upper - case.upper, 0.0) if np.isfinite(case.upper) else result.upper
-    return Gaps(max(result.lower - case.lower, 1e-16), upper, result.upper, result.seconds)
+    return Gaps(max(result.lower - case.lower, 1e-16), upper, result.upper, result.wall_seconds)
 
 
 def compare_parameters(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
@@ -203,7 +203,7 @@ def main(quick: bool) -> None:
             "sbcgi paper": run(case, SBCGI(preset=case.preset), max_queries=QUERIES),
             "sbcgi auto": run(case, SBCGI(preset="auto"), max_queries=QUERIES),
         }
-        time_limit = gaps["sbcgf paper"].seconds
+        time_limit = gaps["sbcgf paper"].wall_seconds
         gaps["sbcgf in time"] = gaps["sbcgf paper"]
         gaps["ir-fscg in time"] = run(case, IRFSCG(preset=case.preset), max_queries=None, time_limit=time_limit)
         gaps["auto"] = run(case, "auto", max_queries=None, time_limit=time_limit)

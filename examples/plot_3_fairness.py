@@ -60,7 +60,7 @@ unfair = tiebreak.LeastSquares(covariance[None], [0.0])
 curve = []
 for weight in (0.0, 1.0, 3.0, 10.0, 100.0):
     problem = tiebreak.Problem(upper=weight * unfair + tiebreak.SquaredNorm(), lower=right, domain=tiebreak.L2Ball(2.0))
-    result = tiebreak.minimize(problem, "bi-fista", max_queries=None, max_iterations=1000)
+    result = tiebreak.minimize(problem, "bi-fista", max_iterations=1000)
     curve.append(measured((X_test @ result.x > 0).astype(int)))
     print(f"weight {weight:3g}: violation {result.lower:.1e}, covariance {covariance @ result.x:.4f}")
 

@@ -42,8 +42,8 @@ photograph = camera @ scene.ravel()
 explains = tiebreak.LeastSquares(camera, photograph)
 problem = tiebreak.Problem(tiebreak.SquaredNorm(), explains, tiebreak.Box(np.zeros(SIDE**2), np.ones(SIDE**2)))
 start = np.random.default_rng(0).random(SIDE**2)
-some = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_iterations=1000, max_queries=None)
-smallest = tiebreak.minimize(problem, max_iterations=3000, max_queries=None)
+some = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_iterations=1000)
+smallest = tiebreak.minimize(problem, max_iterations=3000)
 print(smallest)
 
 # %%

@@ -45,14 +45,14 @@ params = {"bias": 0.0, "weight": np.zeros(HIDDEN)}
 exact = tiebreak.from_jax(loss, params, (points, target), convex=True, lipschitz=HIDDEN + 1.0)
 cloud = tiebreak.from_jax(loss, params, (noisy, np.repeat(target, 10)), convex=True, lipschitz=HIDDEN + 1.0)
 problem = tiebreak.Problem(upper=cloud, lower=exact, domain=tiebreak.L2Ball(10.0))
-robust = tiebreak.minimize(problem, "pb-apg", max_queries=None, max_iterations=3000)
+robust = tiebreak.minimize(problem, "pb-apg", max_iterations=3000)
 print(robust)
 
 # %%
 # The other one is what gradients from a random start find when they look at the training loss alone.
 
 start = problem.domain.project(rng.standard_normal(HIDDEN + 1))
-usual = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_queries=None, max_iterations=3000)
+usual = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_iterations=3000)
 
 # %%
 # Two networks that fit the same points

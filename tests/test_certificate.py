@@ -238,7 +238,9 @@ def test_the_result_of_another_problem_proves_nothing():
 
 def test_a_point_at_the_edge_of_the_tolerance_proves_nothing_false():
     problem = Problem(LeastSquares([[1.0, 0.0]], [1.0]), LeastSquares(np.eye(2), [0.0, -1.0]), Box([-1.0, 0.0], [1.0, 1.0]))
-    floors = certify(problem, [2e-5, -0.9e-9]).floors  # outside by less than what `contains` forgives
+    certificate = certify(problem, [2e-5, -0.9e-9])  # outside by less than what `contains` forgives
+    assert certificate.x.tolist() == [2e-5, 0.0]
+    floors = certificate.floors
     assert floors.upper <= 0.5  # f* at (0, 0), the only minimiser of g
     assert floors.lower <= 0.25 <= floors.best_lower
 

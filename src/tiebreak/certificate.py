@@ -99,6 +99,9 @@ class Certificate(NamedTuple):
     approximate : bool
         Whether that probability rests on batch means of a stream being nearly normal, which is not proven; it is False where
         each stream has a ``value_range`` and a ``gradient_bound``.
+    x : array, (d,)
+        The point of which all this is said: the one that was given, or the point of Z that it was moved to, if it was
+        outside by more than rounding.
     """
 
     upper: float
@@ -115,6 +118,7 @@ class Certificate(NamedTuple):
     confidence: float = 1.0
     samples: int = 0
     approximate: bool = False
+    x: np.ndarray = np.zeros(0)
 
     @property
     def finite(self) -> bool:
@@ -178,7 +182,8 @@ def certify(
     problem : Problem
     x : array, (d,), or Result
         A point of the domain, or a result: if it is of the same problem, what its run proved is kept, and may only become
-        better.
+        better. A point that is outside by no more than the tolerance of ``contains`` is moved into the domain first; values
+        and bounds are those of the point ``certificate.x`` that it is moved to.
     bundle : int
         How many half-spaces to use at most, each for one pass over the data of both levels: that of x, those of ``points``,
         and further ones at points of its own choice. More make the bounds tighter: some tens often by a factor of ten.
@@ -304,7 +309,7 @@ def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
 def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
     """Return what one point proves, with its own half-space."""
     if not look.finite:
-        return Certificate(look.f, look.g, math.nan, math.nan, math.nan, math.nan, floors)
+        return Certificate(look.f, look.g, math.nan, math.nan, math.nan, math.nan, floors, x=look.x)
     floors = floors._replace(best_lower=min(floors.best_lower, look.ceiling))
     if problem.lower.convex:
         lower = look.g - look.g_doubt + min(minimum(problem, look.g_gradient, look.x), 0.0)
@@ -330,6 +335,7 @@ def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
         floors=floors,
         cuts=(HalfSpace(look.g_gradient, offset),) if problem.lower.convex and math.isfinite(offset) else (),
         multipliers=np.array([multiplier], dtype=np.float64),
+        x=look.x,
     )
 
 
@@ -392,12 +398,13 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
 
 def packed(certificate: Certificate) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a certificate as plain data by the names of its fields, and its half-spaces as arrays: what a file can hold."""
-    values = {name: getattr(certificate, name) for name in Certificate._fields if name not in ("cuts", "multipliers")}
+    values = {name: getattr(certificate, name) for name in Certificate._fields if name not in ("cuts", "multipliers", "x")}
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
     arrays = {
         "certificate.normals": np.array([cut.normal for cut in certificate.cuts]),
         "certificate.offsets": np.array([cut.offset for cut in certificate.cuts]),
         "certificate.multipliers": np.asarray(certificate.multipliers),
+        "certificate.x": np.asarray(certificate.x),
     }
     return {**plain, "floors": certificate.floors._asdict()}, arrays
 
@@ -410,6 +417,7 @@ def unpacked(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> Certifica
         "floors": Floors(**values["floors"]),
         "cuts": tuple(HalfSpace(normal, offset) for normal, offset in zip(normals, offsets, strict=True)),
         "multipliers": arrays["certificate.multipliers"],
+        "x": arrays["certificate.x"],
     }
     return Certificate(**named)
 

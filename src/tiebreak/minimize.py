@@ -37,6 +37,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next …
 RECORD_SPACING = 5  # … and as many times what a record costs, but for the first records of a phase, which are closer
+CONSTANTS_SHARE = 0.2  # of a time limit; after it the constants of objectives are found less exactly
 DEFAULT_QUERIES = 1_000_000  # that may be made if no end is given
 PROGRAM_SECONDS = 0.003  # that one linear program of a bundle takes, on a slow machine
 IMPROVING_SHARE = 0.15  # of a time limit, that is kept for better bounds at the end
@@ -150,7 +151,8 @@ def minimize(
         raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
     prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
-    with checkpoints.held(path) as stored, charging() as bill:
+    hurried = CONSTANTS_SHARE * limits.seconds
+    with checkpoints.held(path) as stored, charging(lambda: clock.counted > hurried) as bill:
         run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part, clock, bill, path is not None)
         run.callback = callback
         if path is not None:

@@ -61,7 +61,7 @@ def evaluate(
     else:
         claims = approximate_claims(problem, x, batches, delta)
     return certificate_of(problem, claims)._replace(
-        confidence=1.0 - delta, samples=2 * count * sum(pieces(size)), approximate=not proven
+        confidence=1.0 - delta, samples=2 * count * sum(pieces(size)), approximate=not proven, x=x
     )
 
 

@@ -313,6 +313,18 @@ def test_second_derivatives_take_one_pass_and_are_those_of_the_loss(kind):
     assert objective.hessian() is not objective.hessian()  # a caller may change what it gets
 
 
+def test_a_bound_that_is_found_in_a_hurry_is_larger_and_known_to_one_run_alone():
+    objective = LeastSquares(large(spread=0.5), np.zeros(900))
+    with matrices.charging(lambda: True) as bill:
+        hurried = [objective.lipschitz for _ in range(2)]
+        (_, evaluations, _), *others = bill.settle()
+    assert evaluations == 3 * 900
+    assert not others
+    truth = curvature_by_hand(objective.matrix.array, np.full(900, 1 / 900))
+    assert hurried[0] == hurried[1] >= truth
+    assert truth * (1.0 - 1e-9) <= objective.lipschitz < hurried[0]
+
+
 def test_smoothness_constants_are_charged_to_the_run_that_needs_them():
     rng = np.random.default_rng(0)
     upper, lower = (LeastSquares(rng.standard_normal((n, 6)), rng.standard_normal(n)) for n in (30, 40))

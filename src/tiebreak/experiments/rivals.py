@@ -47,7 +47,7 @@ class Rivals(Study):
         atoms_queries = {label: runs.of(f"dictionary/{name}") for label, name in METHODS.items()}
         atoms_time = {label: runs.of(f"dictionary/{name}-{seconds['dictionary']:g}s") for label, name in METHODS.items()}
         seeds = f"Mean and range over {plan.seeds} seeds."
-        clock = f"{seconds['regression']:g} s (regression) and {seconds['dictionary']:g} s (dictionary) of computing"
+        clock = f"{seconds['regression']:g} s (regression) and {seconds['dictionary']:g} s (dictionary) by the wall"
         return Section(
             "The regression and the dictionary problem, with the constants that each paper gives. At equal samples all "
             "methods draw as many; at equal time all compute for as long. The subproblem of SBCGI, SBCGF and CG-BiO, a "

@@ -23,6 +23,7 @@ from tiebreak.objectives.passes import over_blocks
 
 EXACT_SIDE, EXACT_PRODUCTS = 400, 1e8  # of Gram matrices whose largest eigenvalue is cheaper than ten passes
 BLOCK_NUMBERS = 1 << 19  # of data that are turned into float64 at once
+HURRIED_STEPS = 2  # that are made even if there is no time
 LANCZOS_STEPS = 9  # each a pass over the data; another one finds the trace
 FAILURE = 0.01  # the probability that a bound of the largest curvature is too small, and then by little
 CLOSED = 1e-13  # relative to the largest Ritz value: what rounding leaves of nothing
@@ -171,7 +172,9 @@ def _smaller_gram(matrix: Dense | CSR, weights: np.ndarray, unit: float) -> np.n
     return np.add.reduce(over_blocks(n, matrix.numbers, run))
 
 
-def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> tuple[float, int]:
+def largest_curvature(
+    matrix: Dense | CSR, weights: np.ndarray, hurry: Callable[[], bool] = lambda: False
+) -> tuple[float, int]:
     """Return λ_max(Aᵀ diag(weights) A), or a number slightly above it, and the passes over A that it took: at most ten.
 
     Where a Gram matrix is cheap its largest eigenvalue is exact. Else it is bounded by :func:`lanczos_bound`.
@@ -198,11 +201,13 @@ def largest_curvature(matrix: Dense | CSR, weights: np.ndarray) -> tuple[float, 
 
         return np.add.reduce(over_blocks(n, matrix.numbers, run)) / unit
 
-    value, steps = lanczos_bound(product, d, trace) if trace > 0.0 else (0.0, 0)
+    value, steps = lanczos_bound(product, d, trace, hurry) if trace > 0.0 else (0.0, 0)
     return value * unit * unit, 1 + steps
 
 
-def lanczos_bound(product: Callable[[np.ndarray], np.ndarray], d: int, trace: float) -> tuple[float, int]:
+def lanczos_bound(
+    product: Callable[[np.ndarray], np.ndarray], d: int, trace: float, hurry: Callable[[], bool] = lambda: False
+) -> tuple[float, int]:
     """Return a bound of the largest eigenvalue of a positive semidefinite matrix H, and how many products it took.
 
     After k steps of Lanczos' recursion from a random unit vector v the next vector is p(H) v, with p(s) = Π (s − θ_i) /
@@ -219,6 +224,8 @@ def lanczos_bound(product: Callable[[np.ndarray], np.ndarray], d: int, trace: fl
         The side of H.
     trace : float
         That of H, which is a bound as well.
+    hurry : callable
+        Whether few steps must do, whose bound is larger.
     """
     basis = np.empty((min(LANCZOS_STEPS, d) + 1, d))
     start = np.random.default_rng(0).standard_normal(d)  # fixed: the result must not depend on a hidden state
@@ -236,6 +243,8 @@ def lanczos_bound(product: Callable[[np.ndarray], np.ndarray], d: int, trace: fl
             return min(float(max(ritz[-1], 0.0)), trace), k + 1
         beside.append(length)
         basis[k + 1] = image / length
+        if k + 1 >= HURRIED_STEPS and hurry():
+            break
     goal = math.log(math.sqrt(2.0 * d / math.pi) / FAILURE) + float(np.log(beside).sum())
 
     def excess(t: float) -> float:
@@ -248,9 +257,19 @@ def lanczos_bound(product: Callable[[np.ndarray], np.ndarray], d: int, trace: fl
 
 
 class Bill:
-    """What the constants of objectives cost one run: each is charged once, however often it is asked for."""
+    """What the constants of objectives cost one run: each is charged once, however often it is asked for.
 
-    def __init__(self) -> None:
+    Attributes
+    ----------
+    hurry : callable
+        Whether there is no more time for constants. What is found then is known to this run alone: no other one may depend
+        on its clock.
+    hurried : dict
+        What was found so.
+    """
+
+    def __init__(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        self.hurry, self.hurried = hurry, dict[Any, Any]()
         self._charged: set[Any] = set()
         self._open: list[tuple[Any, int, float]] = []
 
@@ -270,13 +289,13 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 @contextmanager
-def charging() -> Iterator[Bill]:
+def charging(hurry: Callable[[], bool] = lambda: False) -> Iterator[Bill]:
     """Charge the constants of objectives that are asked for in this block to a bill.
 
     A constant that an earlier run has found is charged with its evaluations too, so that the same call has the same counts
     whatever was called before, but with no time.
     """
-    bill = Bill()
+    bill = Bill(hurry)
     token = _bill.set(bill)
     try:
         yield bill
@@ -296,9 +315,10 @@ _known: dict[Any, _Known] = {}
 
 def curvature_of(objective: Any, matrix: Dense | CSR, weights: np.ndarray) -> float:
     """Return the largest curvature of the matrix of an objective, which is found once."""
+    bill = _bill.get()
 
     def find() -> tuple[float, int]:
-        return largest_curvature(matrix, weights)
+        return largest_curvature(matrix, weights, bill.hurry) if bill else largest_curvature(matrix, weights)
 
     add_products(matrix, weights, 0, 0, weights[:0], weights[:0])  # all kernels are compiled before the clock starts
     squares(matrix, weights, 1.0, 0, 0)
@@ -325,14 +345,16 @@ def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]]) -
     """
     arrays = tuple(_arrays(objective))
     key = (what, type(objective), *(id(array) for array in arrays))
-    seen, known, elapsed = b"".join(map(_sample, arrays)), _known.get(key), 0.0
+    seen, bill = b"".join(map(_sample, arrays)), _bill.get()
+    known, elapsed = _known.get(key) or (bill.hurried.get(key) if bill else None), 0.0
     if known is None or known.seen != seen:
         began = time.perf_counter()
         found, passes = find()
         elapsed = time.perf_counter() - began
         forget = partial(_forget, key)
-        known = _known[key] = _Known(tuple(weakref.ref(array, forget) for array in arrays), seen, found, passes)
-    if (bill := _bill.get()) is not None:
+        known = _Known(tuple(weakref.ref(array, forget) for array in arrays), seen, found, passes)
+        (bill.hurried if bill and bill.hurry() else _known)[key] = known
+    if bill is not None:
         bill.add((key, seen), objective, known.passes * int(objective.n_samples), elapsed)
     return known.found
 
