@@ -21,11 +21,11 @@ from numpy.random import Generator
 import tiebreak
 from campaign import exact
 from campaign.exact import Exact
-from campaign.recipes import Python, Recipe, text
+from campaign.recipes import Recipe, text
 from campaign.sets import NO_UNITS, OWN_UNITS, PARTS, SETS, grid
 
 POWERS = (0, 0, 27, -27)  # of two, in units: about 10^±8
-LOSSES = ("LeastSquares", "Huber", "Logistic")
+LOSSES = ("LeastSquares", "Huber", "Logistic", "ConeDistance")
 UPPER = (*LOSSES, "SquaredNorm", "sparse", "weighted", "Scaled", "Sum", "FiniteSum")
 LOWER = UPPER
 
@@ -58,6 +58,8 @@ class Term(NamedTuple):
     def _loss(self, residual: Fraction) -> Fraction:
         if self.loss == "Logistic":
             return exact.log_loss(residual)
+        if self.loss == "Orthant":
+            return max(residual, Fraction(0)) ** 2 / 2
         clipped = min(max(residual, -self.delta), self.delta)
         return clipped * (residual - clipped / 2)
 
@@ -102,6 +104,35 @@ class Sparse(Recipe):
         return f"tiebreak.LeastSquares(scipy.sparse.csr_array({text(self.args[0])}), {text(self.args[1])})"
 
 
+class Rounded:
+    """The mean squared error as a Python function whose numbers are right to the last digit.
+
+    That is what proofs assume of functions that they cannot look into: a relative error of each number.
+    """
+
+    def __init__(self, A: np.ndarray, b: np.ndarray):
+        self.A, self.b = A, b
+
+    def __call__(self, x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
+        rows, count = self.A[indices], len(indices)
+        residuals = (Exact.of(rows) @ Exact.of(x)) - Exact.of(self.b[indices])
+        value = sum(r * r for r in residuals.fractions()) / (2 * count)
+        gradient = (Exact.of(rows.T) @ residuals).fractions()
+        return float(value), np.array([float(entry / count) for entry in gradient])
+
+
+class InPython(Recipe):
+    """A least-squares loss of dense rows, computed by a Python function."""
+
+    def make(self) -> Any:
+        A, b = self.args
+        return tiebreak.FiniteSum(*A.shape, Rounded(A, b), convex=True)
+
+    def __str__(self) -> str:
+        A, b = self.args
+        return f"tiebreak.FiniteSum(*{A.shape}, campaign.planted.Rounded({text(A)}, {text(b)}), convex=True)"
+
+
 class Planted(NamedTuple):
     """A problem with its solution."""
 
@@ -121,7 +152,7 @@ class Planted(NamedTuple):
 
     def __str__(self) -> str:
         parts = [f"upper={self.upper.recipe}", f"lower={self.lower.recipe}", f"domain={self.domain}"]
-        head = "import numpy as np, scipy.sparse, tiebreak\nfrom fractions import Fraction\n"
+        head = "import numpy as np, scipy.sparse, tiebreak, campaign.planted\n"
         return head + "problem = tiebreak.Problem(\n    " + ",\n    ".join(parts) + ",\n)"
 
 
@@ -201,7 +232,7 @@ def function(
             return of_parts(rng, x, wanted, units, parts)
         case "FiniteSum":
             term = linear(rng, "LeastSquares", x, wanted, units, factor)
-            return Total(Python(term.recipe, convex=True), ((Fraction(1), term),))
+            return Total(InPython("FiniteSum", *term.recipe.args), ((Fraction(1), term),))
     term = linear(rng, kind, x, wanted, units, factor)
     return Total(term.recipe, ((Fraction(1), term),))
 
@@ -242,6 +273,8 @@ def linear(rng: Generator, kind: str, x: np.ndarray, wanted: np.ndarray, units: 
     """Return the mean of a loss over rows: the first is the vector wanted, the others fit."""
     if kind == "Logistic":
         return logistic(rng, x, wanted, units)
+    if kind == "ConeDistance":
+        return orthant(rng, x, wanted, units, factor)
     n, d = int(rng.integers(1, max(2, x.size))), x.size
     rows = np.vstack([wanted if wanted.any() else grid(rng, d), grid(rng, (n - 1, d)) * (rng.random((n - 1, d)) < 0.8)])
     excess = 2.0 ** int(rng.integers(-8, 9)) if wanted.any() else 0.0
@@ -294,6 +327,22 @@ def logistic(rng: Generator, x: np.ndarray, wanted: np.ndarray, units: np.ndarra
         Fraction(0),
         A,
     )
+
+
+def orthant(rng: Generator, x: np.ndarray, wanted: np.ndarray, units: np.ndarray, factor: float) -> Term:
+    """Return the distance to constraints: one is violated and pulls along the vector wanted, the others hold."""
+    n, d = int(rng.integers(1, 4)), x.size
+    rows = np.vstack([-wanted, grid(rng, (n, d))])
+    excess = np.r_[2.0 ** int(rng.integers(-8, 9)), -rng.integers(0, 2, n) / 4.0]  # some of the others are tight
+    if not wanted.any():
+        rows, excess = rows[1:], excess[1:]
+    offsets = excess - product_of(rows, x)
+    ensure(offsets - excess == -product_of(rows, x))
+    H, h = factor * rows / units, factor * offsets
+    recipe = Recipe("ConeDistance", H[:, None, :], h[:, None], "orthant")
+    count = len(h)
+    fixed = H[:1] if wanted.any() else np.zeros((1, d))  # at minimisers the others need not be what they are at x
+    return Term(recipe, "Orthant", Exact.of(H), Exact.of(-h), [1] * count, Fraction(count), Fraction(0), fixed)
 
 
 def product_of(rows: np.ndarray, x: np.ndarray) -> np.ndarray:

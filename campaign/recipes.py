@@ -25,25 +25,6 @@ class Recipe:
         return f"tiebreak.{self.name}({', '.join([*map(text, self.args), *named])})"
 
 
-class Python(Recipe):
-    """An objective of the library that is computed by a Python function, and says of itself what is said here alone."""
-
-    def __init__(self, inner: Recipe, **known: Any):
-        super().__init__("FiniteSum", **known)
-        self.inner = inner
-
-    def make(self) -> Any:
-        inner = self.inner.make()
-        return tiebreak.FiniteSum(
-            inner.n_samples, inner.dimension, lambda x, i: inner.value_and_gradient(x, i), **self.named
-        )
-
-    def __str__(self) -> str:
-        known = "".join(f", {key}={value!r}" for key, value in self.named.items())
-        function = "lambda x, i: inner.value_and_gradient(x, i)"
-        return f"(lambda inner: tiebreak.FiniteSum(inner.n_samples, inner.dimension, {function}{known}))({self.inner})"
-
-
 def made(value: Any) -> Any:
     """Make what is a recipe, and what is one inside a tuple."""
     if isinstance(value, Recipe):
