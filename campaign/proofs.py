@@ -24,7 +24,7 @@ KEPT = 0.2  # of the certificates whose floors the next ones start from
 FURTHEST = 2.0**-10  # of a point outside, relative to its size: where the search for the edge of what is accepted begins
 
 
-@kind("proofs", each=SETS, weight=10.0)
+@kind("proofs", each=SETS, weight=25.0)
 def proofs_at_points(trial: Round, name: str) -> None:
     """Certify points of planted problems, and compare each claim with the truth."""
     for _ in range(PROBLEMS):
@@ -37,9 +37,9 @@ def proofs_at_points(trial: Round, name: str) -> None:
             continue
         floors, script = tiebreak.Floors(), f"{planted}\nfloors = tiebreak.Floors()"
         for x, bundle in points(trial.rng, planted, problem):
-            script += f"\nx = {text(x)}\nc = tiebreak.certify(problem, x, bundle={bundle}, floors=floors)"
+            script += f"\nx = {text(x)}\nc = tiebreak.certify(problem, x, bundle={bundle}, floors=floors, check=False)"
             try:
-                certificate = tiebreak.certify(problem, x, bundle=bundle, floors=floors)
+                certificate = tiebreak.certify(problem, x, bundle=bundle, floors=floors, check=False)
             except Exception as error:
                 trial.tried()
                 trial.lost(f"certify raised {type(error).__name__}: {error}", script)
