@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0 # the version that tests are run with; its build for proc
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test campaign lint bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -12,6 +12,11 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto
+
+MINUTES ?= 20 # about how long the campaign takes
+
+campaign: $(VENV)/installed-test
+	$(BIN)/python -m campaign --minutes $(MINUTES)
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
