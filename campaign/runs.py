@@ -48,8 +48,7 @@ def one_run(trial: Round, name: str, method: str, budget: int) -> None:
         trial.tried(silent=1)
         return
     except Exception as error:
-        trial.tried()
-        trial.lost(f"minimize raised {type(error).__name__}: {error}", script)
+        trial.failed("minimize raised", error, script)
         return
     judge(trial, planted, result.x, result.certificate, script)
     if not result.success:
