@@ -370,7 +370,7 @@ def test_no_clock_decides_anything_without_a_time_limit(problem, monkeypatch):
 def test_both_clocks_are_shown_and_the_wall_has_all(problem):
     result = minimize(problem, QUICK, max_queries=3000)
     assert result.wall_seconds > result.seconds > 0.0
-    assert f"{result.seconds:.3g}, {result.wall_seconds:.3g} with all bounds" in str(result)
+    assert f"{result.seconds:.3g} of the method, {result.wall_seconds:.3g} in all" in str(result)
 
 
 def test_records_cost_a_small_part_of_a_long_run(problem):

@@ -199,7 +199,7 @@ class Result:
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),
             ("empty cuts", f"{self.empty_cuts:,}"),
-            ("seconds", f"{self.seconds:.3g}, {self.wall_seconds:.3g} with all bounds"),
+            ("seconds", f"{self.seconds:.3g} of the method, {self.wall_seconds:.3g} in all"),
         ]
         return "\n".join(f"{name:<14}{value}" for name, value in rows)
 
