@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import cvxpy
 import numpy as np
@@ -28,6 +29,9 @@ from tiebreak import (
 )
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.certificate import evaluate
+from tiebreak.digest import digest
+from tiebreak.engine import interpreted
+from tiebreak.objectives import ConvexLoss, curvature, linear_model, loss
 
 
 def solved_problem(seed, kind):
@@ -313,3 +317,34 @@ def test_lines_that_cancel_are_not_trusted_beyond_rounding():
     bound = best_bound(L1Ball(1.0), np.zeros(1), upper, Lines.none(1))
     exact = 1.0 - float(np.abs(np.mean([1e8 + 1e-8, -1e8])))
     assert bound.value <= exact
+
+
+def shifted_loss(shift):
+    """A loss of a user's own; all of them have one name."""
+
+    class _Shifted(NamedTuple):
+        pass
+
+    class Shifted(ConvexLoss, _Shifted):
+        __slots__ = ()
+
+    @loss.register(Shifted)
+    def shifted(scalar, prediction, target):
+        residual = prediction - target - shift
+        return 0.5 * residual * residual, residual
+
+    @curvature.register(Shifted)
+    def shifted_curvature(scalar):
+        return 1.0
+
+    return linear_model(Shifted(), [[1.0, 0.0]], [0.0])
+
+
+def test_what_was_proved_with_other_code_of_the_same_name_is_forgotten():
+    with interpreted():
+        old, new = (Problem(shifted_loss(s), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(1.0)) for s in (5.0, 0.0))
+        assert digest(old) != digest(new)
+        result = minimize(old, "sbcgf", max_queries=200)
+        assert result.certificate.floors.upper > 1.0
+        assert certify(new, result).floors.upper <= 0.0  # f* = 0, at (0, 1)
+        assert certify(old, result).floors.upper >= result.certificate.floors.upper

@@ -498,3 +498,11 @@ def test_a_result_shows_the_stationarity_where_f_is_not_convex():
         text = str(minimize(problem, "cg-bio", max_iterations=5))
     assert "stationarity" in text
     assert "nan" not in text
+
+
+def test_a_time_limit_holds_where_nothing_is_proven_of_g():
+    waves = FiniteSum(1, 2, lambda x, i: (float(np.cos(x.sum())), -np.sin(x.sum()) * np.ones(2)), lipschitz=2.0)
+    with interpreted():
+        result = minimize(Problem(tiebreak.SquaredNorm(), waves, L1Ball(2.0)), QUICK, time_limit=0.3)
+    assert result.status is Status.TIME
+    assert result.iterations > 0

@@ -12,6 +12,7 @@ from tiebreak import (
     AssumptionError,
     Box,
     L1Ball,
+    LeastSquares,
     LInfBall,
     Part,
     Problem,
@@ -295,3 +296,18 @@ def test_a_stream_of_unknown_convexity_gets_no_bound_unless_it_has_a_floor():
         certificate = certify(Problem(SquaredNorm(), stream, L1Ball(3.0)), [0.0], samples=200)
         assert certificate.lower_bound_gap == pytest.approx(expected, nan_ok=True)
         assert certificate.floors.upper == 0.0
+
+
+def test_points_at_the_edge_of_the_set_prove_nothing_false_on_streams():
+    def nearly_nothing(x, batch):
+        return 1e-12 * float(batch.mean()), np.zeros(2)
+
+    noise = Stream(lambda rng, size: rng.random(size), nearly_nothing, 2, True, value_range=(0, 1e-12), gradient_bound=1e-12)
+    problem = Problem(noise + SquaredNorm([3.0, 0.0]), LeastSquares([[1.0, 0.0]], [5.0]), L1Ball(1.0))  # solved by (1, 0)
+    outside = np.array([1.0 + 9e-10, 0.0])  # by less than what `contains` forgives
+    certificate = certify(problem, outside, samples=400, points=[outside])
+    assert not certificate.approximate
+    assert certificate.x.tolist() == [1.0, 0.0]
+    assert certificate.floors.lower <= 8.0 <= certificate.floors.best_lower
+    assert certificate.floors.upper <= 2.0 <= certificate.upper + 1e-10
+    assert 0.0 < certificate.upper_bound_gap < 1e-9

@@ -71,7 +71,7 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
     p, k = upper.values.size, lower.values.size
     highest = float(upper.values.max())
     heights = upper.values - highest
-    unit = max(sizes(domain, x, Lines(heights, upper.gradients)))
+    unit = float(max(sizes(domain, x, Lines(heights, upper.gradients))))
     units = sizes(domain, x, lower)
     values = np.concatenate([heights / unit, lower.values / units])
     gradients = np.vstack([upper.gradients / unit, lower.gradients / units[:, None]])

@@ -29,6 +29,7 @@ from tiebreak import checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.digest import digest
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
+from tiebreak.engine import foreign_classes
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem, check_problem
 
@@ -425,12 +426,14 @@ def unpacked(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> Certifica
 def proven(result: Any, problem: Problem) -> Floors:
     """Return what a result proves about a problem: nothing if it is of another one, or of samples."""
     first = result.problem
-    if first is None:  # as of a result that was read from a file
-        same = problem.compiled and result.settings.get("problem") == digest(problem)
-    elif first is problem:
+    if first is problem:
         same = True
+    elif not problem.compiled or foreign_classes(problem):  # code that was written elsewhere is not told apart for certain
+        same = False
+    elif first is None:  # as of a result that was read from a file
+        same = result.settings.get("problem") == digest(problem)
     else:
-        same = first.compiled and problem.compiled and digest(first) == digest(problem)
+        same = first.compiled and digest(first) == digest(problem)
     return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
 
 

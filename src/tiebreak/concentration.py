@@ -34,7 +34,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.fresh import Choice, Sample, choices, minimum
+from tiebreak.certificate import minimum
+from tiebreak.fresh import Choice, Sample, choices
 from tiebreak.objectives import Placed, Scaled, Stream, Sum
 from tiebreak.problem import Problem
 from tiebreak.sources import Rows

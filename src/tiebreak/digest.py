@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.engine import PACKAGE, foreign_classes, registered_for
+
 PLAIN = (int, float, complex, str, bytes, type(None), np.generic, range, slice, Enum)  # what a text says all of
 
 
@@ -69,6 +71,8 @@ class _Walk:
             self._feed_fields(part, path)
         elif isinstance(part, tuple):
             self.feed(type(part).__name__, path)
+            if type(part) in foreign_classes(part):
+                self._feed_class(type(part), path)
             for i, entry in enumerate(part):
                 self.feed(entry, f"{path}[{i}]")
         elif hasattr(part, "fingerprint"):
@@ -81,6 +85,18 @@ class _Walk:
         else:
             self.hasher.update(repr(part).encode())
         self.hasher.update(b"\0")
+
+    def _feed_class(self, cls: type, path: str) -> None:
+        """Add what a class from outside the package says and does: another one may well have its name."""
+        for base in (base for base in cls.__mro__ if base.__module__ != "builtins"):
+            self.hasher.update(f"{base.__module__}.{base.__qualname__}".encode())
+            said = {} if base.__module__.partition(".")[0] == PACKAGE else vars(base)
+            for name, content in (*sorted(said.items()), *registered_for(base)):
+                function = getattr(content, "fget", content)  # of a property
+                if isinstance(function, types.FunctionType) and function.__module__ == base.__module__:
+                    self.feed_function(function, f"{path}.{name}")
+                elif isinstance(function, PLAIN) and not name.startswith("__"):
+                    self.hasher.update(f"{name} {function!r}".encode())
 
     def _feed_fields(self, part: Any, path: str) -> None:
         outside, self.asleep = self.asleep, self.asleep or bool(getattr(part, "endless", False))

@@ -168,6 +168,7 @@ class Generic:
 
     def __init__(self, signature: Callable[..., Any], inline: bool = True, reorder: bool = False):
         functools.update_wrapper(self, signature)
+        _generics.append(self)
         self._reorder = reorder
         self._kernels: dict[type, Kernel] = {}
         options: Any = {**_jit_options(reorder), "forceinline": inline}
@@ -247,6 +248,20 @@ def _jit_options(reorder: bool) -> dict[str, Any]:
 # another file it would go on running the old one.
 
 _foreign: set[type] = set()
+_generics: list[Generic] = []
+
+
+def foreign_classes(value: object) -> set[type]:
+    """Return the classes from outside the package that a value and the tuples in it have."""
+    found = set() if _is_inside(type(value)) or type(value).__module__ == "builtins" else {type(value)}
+    return found.union(*map(foreign_classes, value)) if isinstance(value, tuple) else found & _foreign
+
+
+def registered_for(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield all implementations that were registered for a class itself, each with the name of its generic function."""
+    for each in _generics:
+        if cls in each._kernels:
+            yield each.__name__, each._kernels[cls].python
 
 
 def _is_inside(thing: Any) -> bool:

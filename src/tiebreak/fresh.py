@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains import cut_lmo, lmo
+from tiebreak.domains import cut_lmo
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
 
@@ -110,10 +110,3 @@ def choices(problem: Problem, x: np.ndarray, f_gradient: np.ndarray, g_gradient:
     if found > 0.0:
         tried += [Choice(float(found * share), where) for share in SHARES for where in sorted({point, -1})]
     return tried
-
-
-def minimum(problem: Problem, c: np.ndarray, x: np.ndarray) -> float:
-    """Return min ⟨c, s − x⟩ over s ∈ Z."""
-    atom = np.empty_like(x)
-    lmo(problem.domain, c, atom)
-    return float(c @ (atom - x))

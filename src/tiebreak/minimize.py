@@ -502,11 +502,11 @@ class _Run:
     def _next_record_seconds(self) -> float:
         return self.record_seconds * max(1.0, self.prover.cost(self.queries) / self.record_cost)
 
-    def _foresee_improving(self, certificate: Certificate) -> None:
+    def _foresee_improving(self) -> None:
         """Estimate how long a bundle takes at most: linear programs, with one linear minimisation for each."""
         if self.prover.certain:
             began = self.clock.counted
-            lmo(self.problem.domain, certificate.cuts[0].normal, np.empty(self.problem.dimension))
+            lmo(self.problem.domain, np.ones(self.problem.dimension), np.empty(self.problem.dimension))
             self.improving_seconds = 2 * MAX_ATOMS * (PROGRAM_SECONDS + self.clock.counted - began)
 
     def _fitting(self, evaluations: np.ndarray) -> int:
@@ -551,7 +551,7 @@ class _Run:
         self.record_seconds, self.record_cost = self.clock.counted - began, self.prover.cost(self.queries)
         self._enter_record(x, certificate)
         if math.isfinite(self.limits.seconds) and self.improving_seconds == 0.0:
-            self._foresee_improving(certificate)
+            self._foresee_improving()
         if self.callback is not None and self.callback(Snapshot(x, self.records[-1])):
             return Status.CALLBACK
         return self._certified()
@@ -737,7 +737,7 @@ class _Run:
     def identity(self) -> dict[str, Any]:
         """Return what makes this run the one it is: whatever its course depends on."""
         return {
-            "x0": digest((self.first_x, len(self.phases))),  # first: other functions are compared there
+            "x0": digest((self.first_x, self.seek)),  # first: other functions are compared there
             "problem": digest(self.problem) if self.problem.compiled else self._probe(),
             **_configuration(self.phases),
             "seed": self.seed,
@@ -775,7 +775,7 @@ class _Run:
     def _check_same_run(self, stored: dict[str, Any]) -> None:
         """Raise if a stored run cannot become this one, which may differ from it by a larger budget alone."""
         assert self.path is not None
-        configured = ("method", "x0", "parameters")  # x0 holds how many phases there are
+        configured = ("method", "parameters")
         others = [name for name in self.same if name not in (*configured, *BUDGETS)]
         checkpoints.check_identity(self.path, stored, self.same, others)
         differing = [name for name in BUDGETS if stored[name] != self.same[name]]

@@ -30,14 +30,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.special import stdtrit
 
-from tiebreak.certificate import Certificate, gap, known
+from tiebreak.certificate import Certificate, doubt_of, gap, known, minimum
 from tiebreak.concentration import STATEMENTS, Bounded, Claims, spread_of
-from tiebreak.fresh import Choice, Sample, Take, choices, look, minimum, pieces, value_and_gradient
-from tiebreak.objectives.base import everything
+from tiebreak.domains import settle
+from tiebreak.fresh import Choice, Sample, Take, choices, look, pieces
+from tiebreak.objectives.surveys import Survey, accurate
 from tiebreak.problem import Problem
 
 BATCHES = 10  # K, on each half of the samples
@@ -48,20 +51,53 @@ LEAST_SAMPLES = 4 * BATCHES
 def evaluate(
     problem: Problem, x: np.ndarray, take: Take, samples: int, delta: float, points: Sequence[np.ndarray] = ()
 ) -> Certificate:
-    """Return what fresh samples, as many at each level that is a stream, say about a point that does not depend on them."""
+    """Return what fresh samples, as many at each level that is a stream, say about a point that does not depend on them.
+
+    The point is moved into Z, in place, if it is outside by more than rounding.
+    """
     spreads = [spread_of(level) for level in problem[:2]]
-    proven = bool(np.isfinite(spreads).all())
+    off, *others_off = (np.empty_like(x) for _ in range(1 + len(points)))
+    points = [point.copy() for point in points]
+    settled = [settle(problem.domain, *pair) for pair in zip((x, *points), (off, *others_off), strict=True)]
+    proven = bool(np.isfinite(spreads).all()) and all(settled)
     count = min(max(samples // 2, 2), PIECES) if proven else BATCHES  # batches on each half
     size = max(samples // (2 * count), 1)
-    exact = [None if level.endless else value_and_gradient(level, [everything(level)], x) for level in problem[:2]]
-    others = None if problem.lower.endless else np.array([problem.lower.value(point) for point in points])
-    batches = (look(problem, x, take, size, points, exact, others) for _ in range(2 * count))
+    exact = [None if level.endless else level.survey(x, off if settled[0] else None) for level in problem[:2]]
+    others = None if problem.lower.endless else np.array(list(map(partial(ceiling, problem), points, others_off)))
+    given = [survey and survey[:2] for survey in exact]
+    first = look(problem, x, take, size, points, given, others)
+    batches = chain([first], (look(problem, x, take, size, points, given, others) for _ in range(2 * count - 1)))
     if proven:
         claims = Bounded(problem, x, points, spreads, sum(pieces(size))).claims(batches, count, delta)
     else:
         claims = approximate_claims(problem, x, batches, delta)
+    claims = with_rounding(problem, x, off if settled[0] else np.zeros_like(x), exact, first, claims)
     return certificate_of(problem, claims)._replace(
         confidence=1.0 - delta, samples=2 * count * sum(pieces(size)), approximate=not proven, x=x
+    )
+
+
+def ceiling(problem: Problem, point: np.ndarray, off: np.ndarray) -> float:
+    """Return a number that g, known exactly, is not above at a point of Z next to this one."""
+    survey = problem.lower.survey(point, off if np.isfinite(off).all() else None)
+    return survey.value + survey.value_error
+
+
+def with_rounding(
+    problem: Problem, x: np.ndarray, off: np.ndarray, exact: Sequence[Survey | None], first: Sample, claims: Claims
+) -> Claims:
+    """Return claims that allow for rounding of values and gradients; of a stream, as one batch shows how large they are."""
+    pairs = (first.f, first.f_gradient), (first.g, first.g_gradient)
+    errors, doubts = [], []
+    for level, survey, (value, gradient) in zip(problem[:2], exact, pairs, strict=True):
+        known_well = survey or accurate(value, gradient, level.accuracy)
+        errors.append(known_well.value_error + (0.0 if survey else 2.0 * float(np.abs(gradient) @ off)))
+        doubts.append(2.0 * doubt_of(problem, x, known_well) + errors[-1])
+    return claims._replace(
+        f_error=claims.f_error + errors[0],
+        g_error=claims.g_error + errors[1],
+        upper=claims.upper + doubts[0] + claims.multiplier * doubts[1],
+        lower=claims.lower + doubts[1],
     )
 
 

@@ -19,7 +19,7 @@ from tiebreak.result import Counts, History, Record, Result, Status
 RESULT = checkpoint.Kind("saved result", 1, ValueError, "give the path of a file that Result.save wrote")
 PLAIN = (
     *("upper", "lower", "upper_bound_gap", "lower_bound_gap", "stationarity"),
-    *("message", "iterations", "empty_cuts", "seconds"),
+    *("message", "iterations", "empty_cuts", "seconds", "wall_seconds"),
 )
 SAME = 1e-9  # relative: by how much values of the same functions may differ from one machine to another
 

@@ -213,15 +213,40 @@ def near_spectrahedron(z: Any, x: np.ndarray) -> Exact:
 
 
 def near_polytope(z: Any, x: np.ndarray) -> Exact:
-    point, inner = exact(x), exact(z._inner)
+    point, inner = satisfying(z, exact(x)), satisfying(z, exact(z._inner))
+    rows, sides = ([values[i] for i in np.flatnonzero(z._least == -np.inf)] for values in (z._rows.toarray(), z._most))
+    units = np.eye(len(point))
+    rows = [*rows, *units[np.isfinite(z.upper)], *-units[np.isfinite(z.lower)]]
+    sides = [*sides, *z.upper[np.isfinite(z.upper)], *-z.lower[np.isfinite(z.lower)]]
     share = Fraction(0)
-    for row, side in zip((exact(row) for row in z._rows.toarray()), exact(z._most), strict=True):
+    for row, side in zip(map(exact, rows), map(Fraction, map(float, sides)), strict=True):
         excess, room = dot(row, point) - side, side - dot(row, inner)
-        assert room > 0
+        assert room >= 0
+        assert room > 0 or excess <= 0
         share = max(share, excess / (excess + room) if excess > 0 else Fraction(0))
-    found = [(1 - share) * a + share * b for a, b in zip(point, inner, strict=True)]
-    assert all(low <= a <= high for a, low, high in zip(found, exact(z.lower), exact(z.upper), strict=True))
-    return found
+    return [(1 - share) * a + share * b for a, b in zip(point, inner, strict=True)]
+
+
+def satisfying(z: Any, point: Exact) -> Exact:
+    """Return the point next to one, in the units of variables that have room, that satisfies the equations of a polytope."""
+    equal = np.flatnonzero(z._least > -np.inf)
+    free = (z._inner > z.lower) & (z._inner < z.upper)
+    weights = [Fraction(float(unit)) ** 2 * int(room) for unit, room in zip(z._units, free, strict=True)]
+    rows = [exact(row) for row in z._rows.toarray()[equal]]
+    short = [Fraction(float(side)) - dot(row, point) for side, row in zip(z._most[equal], rows, strict=True)]
+    weighted = [[a * w for a, w in zip(row, weights, strict=True)] for row in rows]
+    multipliers = solved([[dot(row, other) for other in weighted] for row in rows], short)
+    return [value + sum(y * row[j] for y, row in zip(multipliers, weighted, strict=True)) for j, value in enumerate(point)]
+
+
+def solved(matrix: list[Exact], side: Exact) -> Exact:
+    """Return the solution of a system whose leading minors are not zero, by elimination."""
+    table = [[*row, value] for row, value in zip(matrix, side, strict=True)]
+    for k, pivot in enumerate(table):
+        pivot[:] = [value / pivot[k] for value in pivot]
+        for other in table[:k] + table[k + 1 :]:
+            other[:] = [a - other[k] * b for a, b in zip(other, pivot, strict=True)]
+    return [row[-1] for row in table]
 
 
 def point_near(z: Any, x: np.ndarray) -> Exact | None:

@@ -248,8 +248,27 @@ def test_the_least_eigenvalue_is_bounded_where_lapack_is_wrong_by_rounding():
     assert eigenvalue_floor(np.full((2, 2), math.inf)) == -math.inf
 
 
+def test_points_of_polytopes_with_equations_are_settled_unless_these_depend_on_each_other():
+    rng = np.random.default_rng(0)
+    for d, unit in [(2, 1.0), (5, 1e-6), (5, 1e6)]:
+        units = unit * 10.0 ** rng.integers(-5, 6, d)
+        rows = np.vstack([np.ones(d), rng.random(d)])[: d - 1]
+        inner = rng.dirichlet(np.ones(d))
+        polytope = Polytope(A_eq=rows / units, b_eq=rows @ inner, bounds=(np.zeros(d), np.full(d, np.inf)))
+        for _ in range(30):
+            x = polytope.random_point(rng) * (1.0 + rng.choice([0.0, 1e-16, 1e-12, 3e-10]))
+            if polytope.contains(x):
+                settled, off = x.copy(), np.empty(d)
+                assert settle(polytope, settled, off)
+                assert (off <= 1e-8 * units).all()
+                for z, own, room in zip(point_near(polytope, settled), exact(settled), exact(off), strict=True):
+                    assert abs(z - own) <= room
+    twice = Polytope(A_eq=[[1.0, 1.0], [1.0, 1.0]], b_eq=[1.0, 1.0], bounds=(np.zeros(2), 1.0))
+    assert not settle(twice, np.full(2, 0.5), np.empty(2))
+
+
 def test_parts_that_cannot_be_settled_leave_the_whole_unsettled():
-    segment = Polytope(A_eq=[[1.0, 1.0]], b_eq=[1.0], bounds=(np.zeros(2), 1.0))
+    segment = Polytope(A_eq=[[1.0, 1.0], [1.0, 1.0]], b_eq=[1.0, 1.0], bounds=(np.zeros(2), 1.0))
     x, off = np.full(4, 0.5), np.zeros(4)
     assert not settle(Columns(segment, (2, 2)), x, off)
     assert (off == math.inf).all()

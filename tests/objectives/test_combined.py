@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -294,3 +295,10 @@ def test_what_methods_ask_of_an_objective_is_right_for_sums_and_multiples():
     assert (-1.0 * SquaredNorm()).floor == -np.inf
     assert (-1.0 * SquaredNorm()).strong_convexity == 0.0
     assert (SquaredNorm() + make_objective("logistic")).hessian() is None
+
+
+def test_a_floor_of_a_sum_is_not_above_what_it_is_without_rounding():
+    parts = [FiniteSum(1, 1, lambda x, i: (0.0, np.zeros(1)), floor=floor) for floor in (1e10, -3e9)]
+    total = 0.3 * parts[0] + parts[1]
+    assert Fraction(total.floor) <= Fraction(0.3) * 10**10 - 3 * 10**9
+    assert (LeastSquares([[1.0]], [1.0]) + 2.0 * SquaredNorm()).floor == 0.0

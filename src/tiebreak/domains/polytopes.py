@@ -27,7 +27,16 @@ from tiebreak.domains.base import (
     unsettled,
 )
 from tiebreak.domains.cut import dual_search
-from tiebreak.domains.rounding import SUBNORMAL, UNIT, least_or_nothing, quiet, raised, sum_floor
+from tiebreak.domains.rounding import (
+    SUBNORMAL,
+    UNIT,
+    eigenvalue_floor,
+    least_or_nothing,
+    norm_ceiling,
+    quiet,
+    raised,
+    sum_floor,
+)
 from tiebreak.domains.simplices import vertex_cut
 from tiebreak.engine import kernel
 from tiebreak.vectors import copy, dot, fill
@@ -365,6 +374,10 @@ class Polytope(Domain):
             raise ValueError(
                 "no box around the polytope can be proven, so far apart are its units; finite `bounds` can help"
             )
+
+    @functools.cached_property
+    def _equations(self) -> Equations:
+        return Equations.of(self)
 
     def _fix_start(self) -> None:
         self._solver = self._model()
@@ -773,33 +786,93 @@ def _spread_of_polytope(domain: Polytope, e: np.ndarray) -> float:
     return float(raised(float((e * np.abs(domain._box).max(axis=0)).sum()), e.size + 1))
 
 
+class Equations(NamedTuple):
+    """The equations of a polytope, in the units of its variables, which all are powers of two."""
+
+    rows: np.ndarray  # (p, d): 0 for variables that have no room
+    sizes: np.ndarray  # of the rows, by which they are divided
+    least: float  # their least singular value is not below this; 0 if they may depend on each other
+
+    @classmethod
+    def of(cls, domain: Polytope) -> Equations:
+        """Return those of a polytope."""
+        free = (domain._inner > domain.lower) & (domain._inner < domain.upper)
+        rows = domain._rows[domain._least > -np.inf].toarray() * (domain._units * free)
+        sizes = _power_of_two(np.linalg.norm(rows, axis=1)) if rows.size else np.ones(0)
+        rows /= sizes[:, None]
+        if not len(rows) or not rows.any(axis=1).all() or len(rows) > free.sum():
+            return cls(rows, sizes, 0.0)
+        gram = rows @ rows.T
+        rounding = raised((rows.shape[1] + 8) * UNIT * float((rows**2).sum()), rows.size)
+        square = eigenvalue_floor(0.5 * (gram + gram.T)) - rounding
+        return cls(rows, sizes, math.sqrt(square) * (1.0 - 8.0 * UNIT) if square > 0.0 else 0.0)
+
+    def distance(self, domain: Polytope, x: np.ndarray) -> float:
+        """Return a bound, in the units of the variables, of how far a point is that satisfies the equations exactly."""
+        if not len(self.rows):
+            return 0.0
+        off = np.abs(self.misfit(domain, x)) + _row_roundings(domain, x)[domain._least > -np.inf]
+        return raised(norm_ceiling(off / self.sizes) / self.least, 4) if self.least > 0.0 else math.inf
+
+    def misfit(self, domain: Polytope, x: np.ndarray) -> np.ndarray:
+        """Return by how much the equations are not satisfied, in the units of the user."""
+        equal = domain._least > -np.inf
+        return domain._most[equal] - domain._rows[equal] @ x
+
+
 @settle.register(Polytope)
 @quiet
 def _settle_in_polytope(domain: Polytope, x: np.ndarray, off: np.ndarray) -> bool:
-    # A share of the way to a point that keeps away from all rows makes up for what x violates.
-    if (domain._least > -np.inf).any():
-        return unsettled(off)  # an equation holds in exact arithmetic, or it does not
-    clipped = np.clip(x, domain.lower, domain.upper)
-    inner = domain._inner
-    room = domain._most - _row_ceilings(domain, inner)
-    room -= 4.0 * UNIT * (np.abs(room) + np.abs(domain._most))
-    if not (room > 0.0).all():
+    # A point near x satisfies the equations. What it violates of the rest, a share of the way makes up for to a point that
+    # satisfies them too and keeps away from all else.
+    equations, inner, units = domain._equations, domain._inner, domain._units
+    to_inner = equations.distance(domain, inner)
+    if not math.isfinite(to_inner):
         return unsettled(off)
-    for tries in range(3):
-        excess = np.maximum(_row_ceilings(domain, clipped) - domain._most, 0.0)
-        excess = raised(excess + 4.0 * UNIT * np.abs(domain._most) * (excess > 0.0), 2) * (excess > 0.0)
-        share = float(raised((excess / (excess + room)).max(initial=0.0), 4)) if excess.any() else 0.0
-        if share <= 1e-12 or tries == 2:
+    upper_rows = domain._least == -np.inf
+    reach = abs(domain._rows)[upper_rows] @ units  # of a row, by steps of one unit
+    room = (domain._most - _row_ceilings(domain, inner))[upper_rows] - raised(reach * to_inner, 4)
+    room -= 4.0 * UNIT * (np.abs(room) + np.abs(domain._most[upper_rows]))
+    moving = equations.rows.any(axis=0)  # those variables that equations can move
+    sides = np.minimum(inner - domain.lower, domain.upper - inner) - raised(units * to_inner, 4) * moving
+    if not ((room > 0.0).all() and (sides[moving] > 0.0).all()):
+        return unsettled(off)
+    point = np.clip(x, domain.lower, domain.upper)
+    for tries in range(4):
+        gap = equations.distance(domain, point)
+        if gap > 1e-13 and tries < 3:
+            step = np.linalg.lstsq(equations.rows, equations.misfit(domain, point) / equations.sizes, rcond=None)[0]
+            point = np.clip(point + units * step, domain.lower, domain.upper)
+            continue
+        excess = np.maximum((_row_ceilings(domain, point) - domain._most)[upper_rows], 0.0)
+        excess = raised(excess + 4.0 * UNIT * np.abs(domain._most[upper_rows]) * (excess > 0.0), 2) * (excess > 0.0)
+        excess += raised(reach * gap, 4)
+        over = np.maximum(raised(units * gap, 4) - np.minimum(point - domain.lower, domain.upper - point), 0.0)[moving]
+        shares = [_shares(excess, room), _shares(over, sides[moving])]
+        share = float(raised(np.concatenate(shares).max(initial=0.0), 4))
+        if share <= 1e-12 or tries == 3:
             break
-        clipped = np.clip(clipped + share * (inner - clipped), domain.lower, domain.upper)
+        point = np.clip(point + share * (inner - point), domain.lower, domain.upper)
     if not share < 0.5:
         return unsettled(off)
-    x[:] = clipped
-    off[:] = raised(share * np.abs(inner - x), 4) if share > 0.0 else 0.0
+    x[:] = point
+    off[:] = raised(units * gap, 4) * moving
+    if share > 0.0:
+        off += raised(share * (np.abs(inner - x) + units * (gap + to_inner)), 6)
     return True
+
+
+def _shares(excess: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """Return which share of the way to a point that has room makes up for an excess."""
+    return np.divide(excess, excess + room, out=np.zeros_like(excess), where=excess > 0.0)
 
 
 def _row_ceilings(domain: Polytope, x: np.ndarray) -> np.ndarray:
     """Return numbers that are at least the values of the rows at x."""
-    sizes = abs(domain._rows) @ np.abs(x)
-    return domain._rows @ x + raised((domain.dimension + 8) * UNIT * sizes, 4) + 2 * domain.dimension * SUBNORMAL
+    return domain._rows @ x + _row_roundings(domain, x)
+
+
+def _row_roundings(domain: Polytope, x: np.ndarray) -> np.ndarray:
+    """Return by how much the computed values of the rows at x, and their distance to their sides, may be wrong."""
+    sizes = abs(domain._rows) @ np.abs(x) + np.where(domain._least > -np.inf, np.abs(domain._most), 0.0)
+    return raised((domain.dimension + 8) * UNIT * sizes, 4) + 2 * domain.dimension * SUBNORMAL

@@ -72,7 +72,7 @@ class Scaled(Objective, _Scaled):
     def floor(self) -> float:  # type: ignore[override]
         if self.factor == 0.0:
             return 0.0
-        return self.factor * self.objective.floor if self.factor > 0.0 else -math.inf
+        return rounded_down(self.factor * self.objective.floor) if self.factor > 0.0 else -math.inf
 
     def hessian(self) -> np.ndarray | float | None:
         inner = self.objective.hessian()
@@ -186,7 +186,7 @@ class Sum(Objective, _Sum):
 
     @property
     def floor(self) -> float:  # type: ignore[override]
-        return math.fsum(term.floor for term in self.terms)
+        return rounded_down(math.fsum(term.floor for term in self.terms))
 
     def hessian(self) -> np.ndarray | float | None:
         inner = [term.hessian() for term in self.terms]
@@ -206,6 +206,11 @@ class Sum(Objective, _Sum):
 
     def __repr__(self) -> str:
         return f"Sum({', '.join(map(repr, self.terms))})"
+
+
+def rounded_down(value: float) -> float:
+    """Return a number that a product or a sum, rounded to this value, is not below; 0 is what it is."""
+    return math.nextafter(value, -math.inf) if value != 0.0 else 0.0
 
 
 def sampled(objective: Objective) -> int:
