@@ -61,8 +61,7 @@ def spots(trial: Round, name: str) -> Iterator[Spot]:
         try:
             domain = recipe.make()
         except Exception as error:
-            trial.tried()
-            trial.lost(f"the set cannot be made: {type(error).__name__}: {error}", f"{BEGIN}Z = {recipe}")
+            trial.failed("the set cannot be made:", error, f"{BEGIN}Z = {recipe}")
             continue
         yield Spot(recipe, domain, units * place.x, place, units)
 
@@ -158,7 +157,6 @@ def planted_cuts(trial: Round, name: str) -> None:
         b = rounded(dot(a, found.x))
         if b is None:
             continue
-        trial.tried()
         empty = touching and bool(a.any()) and rng.random() < 0.5
         size_a, size_c = size_of(found, a), size_of(found, c)
         if empty:
@@ -168,8 +166,9 @@ def planted_cuts(trial: Round, name: str) -> None:
         try:
             cut = found.domain.cut_lmo(c, a, b)
         except Exception as error:
-            trial.lost(f"cut_lmo raised {type(error).__name__}: {error}", script)
+            trial.failed("cut_lmo raised", error, script)
             continue
+        trial.tried()
         said = wrong_cut(found, c, a, b, cut, None if empty else dot(c, found.x), size_c, size_a)
         if said:
             known = "no point satisfies it" if empty else f"the least is {float(dot(c, found.x))!r} at {text(found.x)}"

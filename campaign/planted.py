@@ -26,8 +26,8 @@ from campaign.sets import NO_UNITS, OWN_UNITS, PARTS, SETS, grid
 
 POWERS = (0, 0, 27, -27)  # of two, in units: about 10^±8
 LOSSES = ("LeastSquares", "Huber", "Logistic", "ConeDistance")
-UPPER = (*LOSSES, "SquaredNorm", "sparse", "weighted", "Scaled", "Sum", "FiniteSum")
-LOWER = UPPER
+KINDS = (*LOSSES, "SquaredNorm", "sparse", "weighted", "Scaled", "Sum", "FiniteSum")
+ONE_UNIT = ("SquaredNorm", "Sum")  # can be planted where all coordinates have the same unit
 
 
 class NotExact(Exception):
@@ -156,22 +156,22 @@ class Planted(NamedTuple):
         return head + "problem = tiebreak.Problem(\n    " + ",\n    ".join(parts) + ",\n)"
 
 
-def plant(rng: Generator, name: str, largest: int = 9) -> Planted:
-    """Return a random problem on a set."""
+def plant(rng: Generator, name: str, largest: int = 9, kinds: tuple[str, ...] = KINDS) -> Planted:
+    """Return a random problem on a set, of some kinds of objectives."""
     found = None
     while found is None:
         with contextlib.suppress(NotExact):
-            found = _plant(rng, name, int(rng.integers(1, largest + 1)))
+            found = _plant(rng, name, int(rng.integers(1, largest + 1)), kinds)
     return found
 
 
-def _plant(rng: Generator, name: str, size: int) -> Planted:
+def _plant(rng: Generator, name: str, size: int, kinds: tuple[str, ...]) -> Planted:
     place = SETS[name](rng, size)
     units, mixed = units_for(rng, name, place)
     x = units * place.x
     wanted = place.normal(rng)
-    lower_kind = str(rng.choice([kind for kind in LOWER if not (mixed and kind in ("SquaredNorm", "Sum"))]))
-    upper_kind = str(rng.choice([kind for kind in UPPER if not (mixed and kind in ("SquaredNorm", "Sum"))]))
+    possible = [kind for kind in kinds if not (mixed and kind in ONE_UNIT)]
+    lower_kind, upper_kind = (str(rng.choice(possible)) for _ in range(2))
     if place.parts and rng.random() < 0.3:
         lower_kind = "Parts"
     if place.parts and rng.random() < 0.3:

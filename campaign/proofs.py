@@ -32,8 +32,7 @@ def proofs_at_points(trial: Round, name: str) -> None:
         try:
             problem = planted.make()
         except Exception as error:
-            trial.tried()
-            trial.lost(f"the problem cannot be made: {type(error).__name__}: {error}", str(planted))
+            trial.failed("the problem cannot be made:", error, str(planted))
             continue
         floors, script = tiebreak.Floors(), f"{planted}\nfloors = tiebreak.Floors()"
         for x, bundle in points(trial.rng, planted, problem):
@@ -41,8 +40,7 @@ def proofs_at_points(trial: Round, name: str) -> None:
             try:
                 certificate = tiebreak.certify(problem, x, bundle=bundle, floors=floors, check=False)
             except Exception as error:
-                trial.tried()
-                trial.lost(f"certify raised {type(error).__name__}: {error}", script)
+                trial.failed("certify raised", error, script)
                 continue
             judge(trial, planted, settled(problem, x), certificate, script)
             if trial.rng.random() < KEPT:

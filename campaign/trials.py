@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+REFUSAL = "other units or fewer rows can help"  # of a polytope that HiGHS cannot handle
 SHOWN = 3  # findings of one kind that are printed in full
 
 
@@ -62,6 +63,12 @@ class Round:
         """Report a claim that is false."""
         self._tally.wrong += 1
         self._report("wrong", what, snippet)
+
+    def failed(self, what: str, error: Exception, snippet: str) -> None:
+        """Count a trial that ended in an error: as silent if it is what a set that needs a solver says where that fails."""
+        self.tried(silent=int(REFUSAL in str(error)))
+        if REFUSAL not in str(error):
+            self.lost(f"{what} {type(error).__name__}: {error}", snippet)
 
     def lost(self, what: str, snippet: str) -> None:
         """Report that there is no answer where one was promised."""
@@ -121,8 +128,7 @@ def round_of(each: Kind, tally: Tally, seed: int, number: int, seconds: float = 
     try:
         each.run(this, *each.args)
     except Exception as error:
-        this.tried()
-        this.lost(f"{type(error).__name__}: {error}", traceback.format_exc())
+        this.failed("the round ended in", error, traceback.format_exc())
     tally.seconds += time.perf_counter() - began
 
 

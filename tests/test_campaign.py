@@ -17,7 +17,8 @@ from campaign.planted import plant
 from campaign.recipes import text
 from campaign.sets import SETS
 from campaign.trials import Tally, round_of
-from tiebreak import certificate, checkpoint
+from tiebreak import certificate
+from tiebreak.digest import digest
 from tiebreak.engine import interpreted
 
 
@@ -128,7 +129,7 @@ def test_a_planted_problem_is_the_one_that_is_written_down_and_its_solution_is_o
         exec(f"{planted}\nx = {text(planted.x)}", written)
         assert written["x"].tobytes() == planted.x.tobytes()
         if problem.compiled:
-            assert checkpoint.digest(written["problem"]) == checkpoint.digest(problem)
+            assert digest(written["problem"]) == digest(problem)
         # no point of the set that fits as well is better for f
         lower = planted.lower_least
         for _ in range(20):

@@ -12,6 +12,7 @@ from tiebreak.domains import cut_lmo
 from tiebreak.domains.balls import GroupBall, L2Ball
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.l1 import L1Ball
+from tiebreak.engine import interpreted
 
 GROUPS = [[0, 3], [1], [2, 4, 5]]
 
@@ -195,3 +196,17 @@ def test_a_group_ball_of_a_subnormal_radius_holds_its_points():
     ball = GroupBall([0, 0, 1], 1e-310)
     assert ball.contains([0.0, 1e-310, 0.0])
     assert not ball.contains([0.0, 1e-310, 1e-311])
+
+
+def test_the_cut_of_a_group_ball_is_optimal_where_its_normal_is_subnormal():
+    """Its known minimiser is x: c = −ν − λ a with ν normal to the ball at x."""
+    ball = GroupBall([3, 4, 6, 0, 3, 2, 7, 9, 1, 0], 16.5 * 2**25)
+    x = np.array([1.5, 3.5, 2.5, -2.0, 2.0, 0.0, 3.0, -0.5, 2.5, 0.0]) * 2**25
+    c = [-1.3701561352996271e-98, -1.4301629733419466e-98, 3.2860887499365406e-100, -1.1301287831303494e-98]
+    c += [-6.686476239001309e-99, 8.246866105840231e-99, -1.6130409559471106e-98, 6.986510429212906e-99]
+    c = np.array([*c, 3.2860887499365406e-100, 9.1438991302582e-99])
+    a = np.array([7.0, 7.0, -1.0, 7.0, 3.0, -4.0, 8.0, -3.0, -1.0, -5.0]) * 2.0**-1070
+    with interpreted():
+        cut = ball.cut_lmo(c, a, a @ x)
+    assert cut.status is CutStatus.ACTIVE
+    assert (c @ cut.point) / (c @ x) == pytest.approx(1.0, rel=1e-9)

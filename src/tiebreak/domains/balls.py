@@ -25,7 +25,7 @@ from tiebreak.domains.base import (
     spread,
     spread_by_signs,
 )
-from tiebreak.domains.cut import MAX_PASSES, ROUNDING, boundary_weight, opening
+from tiebreak.domains.cut import LIFT, MAX_PASSES, ROUNDING, TINY, boundary_weight, opening
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.domains.rounding import (
     dot_floor,
@@ -317,8 +317,10 @@ def _(domain, c, a, b, out):
     valid, size_c, size_a = opening(c, a, b)
     if not valid:
         return INVALID, math.nan
-    per_c, per_a = reciprocal(size_c), reciprocal(size_a)
-    bound = b * per_a / domain.radius
+    c, lift_c = lifted(c, size_c)
+    a, lift_a = lifted(a, size_a)
+    per_c, per_a = reciprocal(size_c * lift_c), reciprocal(size_a * lift_a)
+    bound = b * lift_a * per_a / domain.radius
     i = largest_group(domain, c, per_c)
     norm = math.sqrt(group_square(domain, c, per_c, i))
     if (-group_product(domain, per_c, c, per_a, a, i) / norm if norm > 0.0 else 0.0) <= bound:
@@ -328,7 +330,16 @@ def _(domain, c, a, b, out):
     if -math.sqrt(group_square(domain, a, per_a, j)) > bound:
         group_against(domain, a, per_a, j, out)
         return EMPTY, math.inf
-    return ACTIVE, group_cut(domain, c, per_c, a, per_a, bound, i, j, out) / per_c * per_a
+    multiplier = group_cut(domain, c, per_c, a, per_a, bound, i, j, out)
+    return ACTIVE, multiplier / per_c * per_a / lift_c * lift_a
+
+
+@kernel
+def lifted(x, size):
+    """Return x, whose largest entry has this size, and 1; or a multiple, if its reciprocal may overflow, and the factor."""
+    if size == 0.0 or size > TINY:
+        return x, 1.0
+    return x * LIFT, LIFT
 
 
 @kernel(inline=False)
