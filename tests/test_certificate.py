@@ -357,3 +357,14 @@ def test_sets_so_large_that_products_overflow_get_bounds_without_warnings():
             certificate = certify(problem, [0.5, 0.5], bundle=bundle)
             assert certificate.floors.upper <= 0.25
             assert certificate.floors.lower <= 0.0
+
+
+def test_a_run_that_contradicts_what_was_proven_takes_its_bounds_back():
+    hill = FiniteSum(1, 1, lambda x, indices: (-0.5 * float(x @ x), -x), convex=True)  # which it is not
+    problem = Problem(SquaredNorm(), hill, L1Ball(1.0))
+    with interpreted(), pytest.warns(RuntimeWarning, match="it is not convex"):
+        result = minimize(problem, SpiderFW(step=0.5, level="lower"), max_queries=100, x0=[0.1])
+    assert result.status is Status.FAILED
+    assert not result.lower_bound_gap < math.inf
+    assert result.certificate.floors == (-math.inf, -math.inf, math.inf)
+    assert not (result.history.lower_bound_gap < math.inf).any()

@@ -227,7 +227,7 @@ def never(*args):
 
 @pytest.mark.parametrize("name", ["/proc/run.npz", "x" * 250])  # a folder that takes no files, a name with no room for more
 def test_a_checkpoint_that_cannot_be_written_fails_before_anything_is_computed(problem, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(checkpoint, "digest", never)
+    monkeypatch.setattr(sys.modules["tiebreak.minimize"], "digest", never)
     monkeypatch.setattr(SBCGF, "for_problem", never)
     with pytest.raises(ValueError, match="`checkpoint` must be a file that can be written, and .* cannot .*; give another"):
         minimize(problem, QUICK, max_queries=2000, checkpoint=tmp_path / name)

@@ -9,6 +9,7 @@ import pytest
 
 import tiebreak
 from tiebreak import (
+    Box,
     FiniteSum,
     GradientError,
     Huber,
@@ -107,7 +108,8 @@ def test_the_error_has_both_slopes_and_is_an_oracle_error():
 
 def test_a_check_can_be_left_out():
     problem = Problem(SquaredNorm(), finite(opposite), DOMAIN)
-    assert minimize(problem, max_queries=1000, check=False).success
+    with pytest.warns(RuntimeWarning, match="its gradient is wrong"):  # as what it proves is soon refuted
+        assert not minimize(problem, max_queries=1000, check=False).success
     assert np.isfinite(certify(problem, X, check=False).lower)
     with pytest.raises(ValueError, match="^`check` must be True or False, got 'no'"):
         minimize(problem, max_queries=1000, check="no")
@@ -314,3 +316,13 @@ def test_any_objective_can_be_checked_and_reports_its_slopes():
     with pytest.raises(ValueError, match="^`samples` must be a whole number ≥ 1, got 0"):
         check_gradient(stream, [1.0, 2.0], samples=0)
     assert tiebreak.check_gradient is check_gradient
+
+
+def test_values_of_few_digits_do_not_accuse_a_right_gradient():
+    def short(x, indices):
+        return float(np.float32(100.0 + 1e-2 * x[0])) / 3.0, np.array([1e-2 / 3.0])
+
+    check_gradient(FiniteSum(1, 1, short), [0.0], domain=Box([-1.0], [1.0]))
+    check_gradient(FiniteSum(1, 1, lambda x, i: (round(float(x[0]), 3), np.ones(1))), [0.0], domain=Box([-1.0], [1.0]))
+    with pytest.raises(GradientError):
+        check_gradient(FiniteSum(1, 1, lambda x, i: (5.0, np.ones(1))), [0.0], domain=Box([-1.0], [1.0]))

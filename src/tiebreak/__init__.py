@@ -5,7 +5,7 @@ when both are seen only through samples.
 """
 
 from tiebreak import data, sources
-from tiebreak.certificate import Certificate, Floors, HalfSpace, certify
+from tiebreak.certificate import Certificate, ContradictionError, Floors, HalfSpace, certify
 from tiebreak.checkpoint import CheckpointError
 from tiebreak.domains import (
     Birkhoff,
@@ -114,6 +114,7 @@ __all__ = [
     "Columns",
     "Comparison",
     "ConeDistance",
+    "ContradictionError",
     "Counts",
     "Covariance",
     "Cut",

@@ -363,7 +363,8 @@ def check_consistent(floors: Floors) -> None:
     if floors.best_lower < floors.lower - CONTRADICTION * scale:
         raise ContradictionError(
             f"`lower` takes the value {floors.best_lower:g} in the domain, though its gradients or its `floor` prove that it"
-            f" is at least {floors.lower:g}: it is not convex, its gradient is wrong, or its `floor` is too high"
+            f" is at least {floors.lower:g}: it is not convex, its gradient is wrong, its `floor` is too high, or its data"
+            " were changed"
         )
 
 

@@ -51,22 +51,23 @@ class Spread(NamedTuple):
     gradients: float  # G, the longest that the sampled part of a gradient may be
 
 
-def spread_of(objective: Any) -> Spread:
-    """Return what is known of the samples of an objective."""
+def spread_of(objective: Any, resumed: bool = False) -> Spread:
+    """Return what is known of the samples of an objective; of a run that was resumed, rows may have been read before."""
     if not objective.endless:
         return Spread(0.0, 0.0)
     if isinstance(objective, Stream):
-        if isinstance(objective.draw, Rows) and objective.draw.repeat:  # x may depend on samples that come again
+        source = objective.draw
+        if isinstance(source, Rows) and (source.repeat or resumed):  # x may depend on samples that come again
             return Spread(math.inf, math.inf)
         low, high = objective.value_range
         return Spread(high - low, objective.gradient_bound)
     if isinstance(objective, Scaled):
-        factor, inner = abs(objective.factor), spread_of(objective.objective)
+        factor, inner = abs(objective.factor), spread_of(objective.objective, resumed)
         return Spread(factor * inner.values, factor * inner.gradients) if factor > 0.0 else Spread(0.0, 0.0)
     if isinstance(objective, Placed):
-        return spread_of(objective.objective)
+        return spread_of(objective.objective, resumed)
     if isinstance(objective, Sum):
-        return next(spread_of(term) for term in objective.terms if term.endless)
+        return next(spread_of(term, resumed) for term in objective.terms if term.endless)
     return Spread(math.inf, math.inf)
 
 

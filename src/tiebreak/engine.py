@@ -283,8 +283,27 @@ def hash_of_sources(without: Collection[str] = ()) -> str:
 # Files and folders that neither hold a kernel nor give one a constant: after a change of theirs kernels are what they were.
 NO_KERNELS = frozenset(
     {
-        *("__init__.py", "__main__.py", "bundle.py", "certificate.py", "checkpoint.py", "cli.py", "data.py", "digest.py"),
-        *("experiments", "figures.py", "fresh.py", "gradients.py", "learn", "locks.py", "minimize.py", "progress.py"),
+        *(
+            "__init__.py",
+            "__main__.py",
+            "bundle.py",
+            "certificate.py",
+            "checkpoint.py",
+            "cli.py",
+            "concentration.py",
+            "data.py",
+        ),
+        *(
+            "digest.py",
+            "experiments",
+            "figures.py",
+            "fresh.py",
+            "gradients.py",
+            "learn",
+            "locks.py",
+            "minimize.py",
+            "progress.py",
+        ),
         *("prover.py", "result.py", "sampled.py", "saved.py", "sources.py"),
     }
 )

@@ -4,9 +4,10 @@ Along a line p + t v the gradient at p gives the slope ⟨∇F(p), v⟩ of the m
 (F(p + h v) − F(p)) / h and (F(p) − F(p − h v)) / h on either side. At a kink of a convex function a subgradient lies between
 these two, and where F is smooth they differ by h times the curvature. So the gradient fits at a step h if its slope lies
 between them, up to a hundredth of its size and the rounding of the values over h. It is right along the line if it fits at
-one of several steps, and wrong if it fits at none of those at which rounding is small enough to tell. The lines lead from x
-to other points, of the domain if there is one, and p is on the way: x itself may be a point at which nothing can be told,
-such as a minimiser, or a kink of a function that is not convex.
+one of several steps, and wrong if it fits at none of those at which rounding is small enough to tell, and the values of two
+steps next to each other agree on a slope: else they are noisy, or vary too fast, and nothing can be told. The lines lead
+from x to other points, of the domain if there is one, and p is on the way: x itself may be a point at which nothing can be
+told, such as a minimiser, or a kink of a function that is not convex.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +35,7 @@ STEPS = (1e-3, 1e-4, 1e-2, 1e-5, 1e-6)  # h, relative to the way from x to p; mo
 NEAR = 0.1  # the length of a line from x, relative to x, where no domain is given
 CLEAR = 0.01  # relative: smaller differences may have other reasons than a wrong gradient
 ROUNDING = 16.0  # units in the last place that a value may be wrong by
+AGREEING = 0.1  # relative: slopes of values at two steps that are called the same
 TELLING = 0.1  # the largest share of a slope that rounding may have at a step that counts
 
 
@@ -227,7 +230,7 @@ class Function:
         """Return both slopes along a line that may be followed so far in both directions; raise if they disagree."""
         value, gradient = self(p)
         slope, size = float(gradient @ v), float(np.abs(gradient) @ np.abs(p))
-        told: list[float] = []  # slopes of values at steps that count
+        told: dict[float, float] = {}  # slopes of values at steps that count
         difference = math.nan
         for step in STEPS:
             h = reach * step
@@ -237,12 +240,15 @@ class Function:
             error = ROUNDING * unit_of((before, value, after)) * (max(map(abs, (before, value, after))) + size) / h
             if not error <= TELLING * largest:
                 continue
-            told.append(difference)
+            told[step] = difference
             sides = (value - before) / h, (after - value) / h
             if min(sides) - CLEAR * largest - error <= slope <= max(sides) + CLEAR * largest + error:
                 return Comparison(self.name, slope, difference, True)
-        if told and self(p)[0] == value:  # of a function that is random nothing can be told
-            self._accuse(slope, told[0])
+        agreed = agreed_slope([told[step] for step in sorted(told, reverse=True)])
+        if agreed == 0.0 and self(p + reach * v)[0] != value:  # not constant: a value of few digits at short steps
+            agreed = None
+        if agreed is not None and self(p)[0] == value:  # of a function that is random nothing can be told
+            self._accuse(slope, agreed)
         return Comparison(self.name, slope, difference, False)
 
     def _accuse(self, slope: float, difference: float) -> None:
@@ -254,6 +260,16 @@ class Function:
             "leaves this comparison out",
             self.objective,
         )
+
+
+def agreed_slope(slopes: list[float]) -> float | None:
+    """Return a slope that two of several steps, the longest first, agree on; None if there is none.
+
+    Values of few digits have the slope 0 at short steps, whatever they have at long ones.
+    """
+    if slopes and not any(slopes):
+        return 0.0
+    return next((a for a, b in pairwise(slopes) if a != 0.0 and abs(a - b) <= AGREEING * max(abs(a), abs(b))), None)
 
 
 def lines_through(

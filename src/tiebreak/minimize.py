@@ -17,7 +17,16 @@ import numpy as np
 from tiebreak import checkpoint as checkpoints
 from tiebreak import checks
 from tiebreak.bundle import MAX_ATOMS
-from tiebreak.certificate import APPROXIMATE, NOTHING, Certificate, confidence_level, packed, proven, unpacked
+from tiebreak.certificate import (
+    APPROXIMATE,
+    NOTHING,
+    Certificate,
+    ContradictionError,
+    confidence_level,
+    packed,
+    proven,
+    unpacked,
+)
 from tiebreak.digest import digest, lasting, outline
 from tiebreak.domains import lmo, projects
 from tiebreak.engine import compilable, compile_seconds
@@ -86,7 +95,7 @@ def minimize(
         that cut keep g near g(x0), so it should nearly minimise g. If it is not given, a tenth of the budget goes to
         finding such a point.
     seed : int
-        Same seed, same result, bit for bit.
+        Same seed, same result, bit for bit; over a ``Polytope``, if it has ``warm_start=False``.
     callback : callable, optional
         Called with a :class:`Snapshot` at each record; the run stops if it returns something true.
     progress : bool, optional
@@ -642,7 +651,7 @@ class _Run:
         except Exception as last:
             if error is None:
                 status, error = _status_of(last), last
-        if isinstance(error, AssumptionError):
+        if isinstance(error, (AssumptionError, ContradictionError)):
             self._withdraw()
         assert self.evaluated is not None
         x, certificate = self.evaluated
@@ -679,6 +688,7 @@ class _Run:
             method=self.method,
             settings={
                 "compiled": self.problem.compiled,
+                "convex": bool(self.problem.upper.convex),
                 "phases": self.phases,
                 "parameters": {field.name: getattr(self.method, field.name) for field in fields(self.method)},
                 "tol": self.limits.tol,
@@ -689,7 +699,7 @@ class _Run:
         )
 
     def _withdraw(self) -> None:
-        """Take back all bounds: they rest on an assumption that a sample has contradicted."""
+        """Take back all bounds: they rest on something that was found to be false."""
         assert self.evaluated is not None
         x, certificate = self.evaluated
         upper = math.inf if self.problem.upper.convex else math.nan

@@ -141,6 +141,7 @@ class Sampled(Prover):
         self.delta, self.rng, self.sequential = delta, rng, sequential
         self.claims = 0  # how often the tolerances seemed to be reached, and bounds were made to prove it
         self.recent: tuple[Fresh, int] | None = None  # the samples of the last record, and their number
+        self.resumed = False
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -187,10 +188,12 @@ class Sampled(Prover):
         return int(min(max(SAMPLES_SHARE * queries, SAMPLES_LEAST), SAMPLES_MOST))
 
     def _evaluate(self, x: np.ndarray, take: Take, samples: int, delta: float, origin: np.ndarray | None) -> Certificate:
-        return evaluate(self.problem, x, take, samples, delta, [] if origin is None else [origin])
+        points = [] if origin is None else [origin]
+        return evaluate(self.problem, x, take, samples, delta, points, self.resumed)
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
         return {"fresh_rng": self.rng.bit_generator.state, "claims": self.claims}, {}
 
     def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
         self.rng.bit_generator.state, self.claims = meta["fresh_rng"], meta["claims"]
+        self.resumed = True

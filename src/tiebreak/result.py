@@ -206,11 +206,12 @@ class Result:
     __repr__ = __str__
 
     def _bound_rows(self, level: str, bound: float) -> list[tuple[str, str]]:
-        if not math.isnan(bound):
-            return [(f"  {level}(x) − {level}* ≤", f"{bound:.3g}")]
-        if level == "f":
-            return [("  stationarity", f"  {self.stationarity:.3g}")]
-        return [("  g(x) − g*", "  unknown: say convex=True of `lower`, if it is")]
+        rows = [] if math.isnan(bound) else [(f"  {level}(x) − {level}* ≤", f"{bound:.3g}")]
+        if level == "f" and not self.settings.get("convex", bool(rows)):  # the bound is that of a floor, if there is one
+            rows.append(("  stationarity", f"  {self.stationarity:.3g}"))
+        if level == "g" and not rows:
+            rows.append(("  g(x) − g*", "  unknown: say convex=True of `lower`, if it is"))
+        return rows
 
     def save(self, path: str | Path) -> None:
         """Write this result to a file, whole or not at all: numbers bit for bit, without the problem and its data.

@@ -49,13 +49,20 @@ LEAST_SAMPLES = 4 * BATCHES
 
 
 def evaluate(
-    problem: Problem, x: np.ndarray, take: Take, samples: int, delta: float, points: Sequence[np.ndarray] = ()
+    problem: Problem,
+    x: np.ndarray,
+    take: Take,
+    samples: int,
+    delta: float,
+    points: Sequence[np.ndarray] = (),
+    resumed: bool = False,
 ) -> Certificate:
     """Return what fresh samples, as many at each level that is a stream, say about a point that does not depend on them.
 
-    The point is moved into Z, in place, if it is outside by more than rounding.
+    The point is moved into Z, in place, if it is outside by more than rounding. ``resumed`` tells whether the run that found
+    it was read from a checkpoint, so that a source of rows may have begun anew.
     """
-    spreads = [spread_of(level) for level in problem[:2]]
+    spreads = [spread_of(level, resumed) for level in problem[:2]]
     off, *others_off = (np.empty_like(x) for _ in range(1 + len(points)))
     points = [point.copy() for point in points]
     settled = [settle(problem.domain, *pair) for pair in zip((x, *points), (off, *others_off), strict=True)]

@@ -634,8 +634,9 @@ def _rows(matrix: Any, side: Any, name: str) -> tuple[Any, np.ndarray]:
         raise ValueError(f"`A_{name}` must be a matrix with a column a variable, got an array of shape {rows.shape}")
     rows = scipy.sparse.csr_array(rows, dtype=np.float64)
     checks.finite(rows.data, f"A_{name}")
-    sides = checks.vector(side, f"b_{name}", rows.shape[0])
-    return rows, sides
+    if rows.shape[0] == 0 and np.size(side) == 0:
+        return rows, np.empty(0)
+    return rows, checks.vector(side, f"b_{name}", rows.shape[0])
 
 
 def _power_of_two(sizes: np.ndarray) -> np.ndarray:
