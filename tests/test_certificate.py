@@ -348,3 +348,12 @@ def test_what_was_proved_with_other_code_of_the_same_name_is_forgotten():
         assert result.certificate.floors.upper > 1.0
         assert certify(new, result).floors.upper <= 0.0  # f* = 0, at (0, 1)
         assert certify(old, result).floors.upper >= result.certificate.floors.upper
+
+
+def test_sets_so_large_that_products_overflow_get_bounds_without_warnings():
+    for domain in (L1Ball(1e308), Box([-1e308, -1e308], [1e308, 1e308])):
+        problem = Problem(SquaredNorm(), LeastSquares([[1.0, 1.0]], [1.0]), domain)
+        for bundle in (1, 4):
+            certificate = certify(problem, [0.5, 0.5], bundle=bundle)
+            assert certificate.floors.upper <= 0.25
+            assert certificate.floors.lower <= 0.0

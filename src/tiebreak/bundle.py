@@ -77,6 +77,8 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
     gradients = np.vstack([upper.gradients / unit, lower.gradients / units[:, None]])
     relative = (2 * x.size + p + k + FEW_OPERATIONS) * UNIT  # of sums over lines and over variables
 
+    if not (np.isfinite(values).all() and np.isfinite(gradients).all()):  # too large to say anything
+        return Bound(-math.inf, np.eye(p)[0], np.zeros(k), x)
     best, best_weights = -math.inf, np.zeros(p + k)
     weights = np.r_[np.eye(p)[0], np.zeros(k)]
     rows: list[np.ndarray] = []  # of each atom s: ⟨gradients, s − x⟩

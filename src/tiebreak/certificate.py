@@ -29,6 +29,7 @@ from tiebreak import checks
 from tiebreak.bundle import Lines, best_bound
 from tiebreak.digest import digest
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
+from tiebreak.domains.rounding import quiet
 from tiebreak.engine import foreign_classes
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem, check_problem
@@ -230,7 +231,7 @@ def certify(
     """
     bundle = checks.whole(bundle, "bundle")
     check_problem(problem)
-    if not isinstance(floors, Floors):
+    if not isinstance(floors, Floors) or not all(isinstance(value, (int, float)) for value in floors):
         raise ValueError(f"`floors` must be the `floors` of a certificate, got {checks.shown(floors)}")
     if not isinstance(points, Iterable):
         raise ValueError(f"`points` must be a list of points, got {checks.shown(points)}")
@@ -290,6 +291,7 @@ def evaluate(problem: Problem, x: np.ndarray, floors: Floors = NOTHING) -> Certi
     return conclude(problem, look_at(problem, x), joined(floors, known(problem)))
 
 
+@quiet
 def look_at(problem: Problem, x: np.ndarray) -> Look:
     """Evaluate both levels in full at a point that is moved into Z, in place, if it is outside by more than rounding."""
     off = np.empty_like(x)
@@ -307,6 +309,7 @@ def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
     return value_error + float(spread(problem.domain, error) + error @ np.abs(x))
 
 
+@quiet
 def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
     """Return what one point proves, with its own half-space."""
     if not look.finite:
@@ -364,6 +367,7 @@ def check_consistent(floors: Floors) -> None:
         )
 
 
+@quiet
 def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundle: int) -> Certificate:
     """Return a certificate of the first of some points from the half-spaces of all, and of further ones up to a number."""
     first, floors = looks[0], certificate.floors

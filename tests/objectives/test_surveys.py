@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tiebreak import ConeDistance, Dictionary, FiniteSum, Huber, JointDictionary, LeastSquares, SquaredNorm
+from tiebreak import ConeDistance, Covariance, Dictionary, FiniteSum, Huber, JointDictionary, LeastSquares, SquaredNorm
 from tiebreak.engine import interpreted
 from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.surveys import blocks_of
@@ -122,3 +122,12 @@ def test_a_function_is_taken_at_its_word():
     survey = FiniteSum(2, 2, lambda x, indices: (3.0, np.array([1.0, -2.0]))).survey(np.zeros(2), np.full(2, 1e-10))
     assert 0.0 < survey.value_error < 1e-8
     assert (survey.gradient_error < 1e-12).all()
+
+
+def test_a_covariance_of_zero_but_for_rounding_is_not_called_zero():
+    rng = np.random.default_rng(0)
+    A = np.array([[1.0], [1.0], [-1.0], [-1.0]]) * 0.3
+    objective = Covariance(A, [0, 1, 0, 1])  # groups with the same scores: no covariance at any x
+    for x in rng.standard_normal((20, 1)):
+        survey = objective.survey(x)
+        assert survey.value <= survey.value_error < 1e-28

@@ -279,7 +279,8 @@ class FiniteSum(Computed):
         Number of variables.
     value_and_grad : callable
         ``value_and_grad(x, indices) -> (float, array of shape (dimension,))``: the mean of the terms at ``indices`` (an
-        integer array, in which an index may come more than once) and its gradient, at x. Both arrays are read-only.
+        integer array, in which an index may come more than once) and its gradient, at x. Both arrays are read-only. Bounds
+        take the value and each entry of the gradient to be right up to 1e-13 of it.
     convex : bool, optional
         Whether the mean is convex, if that is known: bounds on the upper gap are given for convex objectives only.
     lipschitz : float, optional

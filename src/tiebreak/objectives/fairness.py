@@ -14,7 +14,8 @@ import numpy as np
 from tiebreak import checks
 from tiebreak.engine import kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dots
+from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dot_and_size, row_dots
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, room_around
 
 STEEPEST_BEND = 1.0 / (6.0 * math.sqrt(3.0))  # max |σ''|
 
@@ -85,6 +86,12 @@ class Covariance(Objective, _Covariance):
         slope = float(np.mean(size * norms)) / 4.0
         return 2.0 * slope**2 + float(np.mean(size) * np.mean(size * norms**2)) * STEEPEST_BEND
 
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """The value's error is that of the mean h, whose terms cancel. f is not convex: no proof asks for its gradient's."""
+        survey, room = super().survey(x, off), room_around(x, off, (self.matrix.longest_row + FEW_OPERATIONS) * UNIT)
+        error = MARGIN * float(mean_error(self, x, room, (self.n_samples + FEW_OPERATIONS) * UNIT))
+        return survey._replace(value_error=error * (2.0 * math.sqrt(abs(survey.value)) + error) + survey.value_error)
+
     def __repr__(self) -> str:
         n, d = self.matrix.shape
         return f"Covariance({type(self.matrix).__name__} {n} × {d})"
@@ -95,6 +102,18 @@ def sigmoid(z):
     """Return σ(z) and its derivative, without overflow."""
     decay = math.exp(-abs(z))
     return (1.0 if z >= 0.0 else decay) / (1.0 + decay), decay / (1.0 + decay) ** 2
+
+
+@kernel(reorder=True)
+def mean_error(objective, x, room, relative):
+    """Return a bound of the error of the mean of c_i σ(⟨a_i, x⟩), as σ is steeper than ¼ nowhere."""
+    total = 0.0
+    n = objective.centred.size
+    for i in range(n):
+        score, doubt = row_dot_and_size(objective.matrix, i, x, room)
+        at, _ = sigmoid(score)
+        total += abs(objective.centred[i]) * (relative * at + 0.25 * doubt) / n
+    return total
 
 
 @draw.register(Covariance)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import checks
-from tiebreak.engine import generic, kernel
+from tiebreak.engine import PACKAGE, generic, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import (
     CSR,
@@ -29,6 +29,8 @@ from tiebreak.objectives.matrices import (
 )
 from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, blocks_of, room_around
+
+LEAST_WEIGHT = 1e-140  # relative: smaller weights have not enough digits left in a mean
 
 
 @generic
@@ -171,12 +173,14 @@ class LinearModel(Objective, _LinearModel):
         n, d = self.matrix.shape
         blocks = blocks_of(n, 2 * d + 2)
         # Roundings of a sum over rows: those within a block, and one per block. Of a prediction: one per product and sum.
-        over_rows = (-(-n // blocks) + blocks + FEW_OPERATIONS) * UNIT
+        own = type(self.scalar).__module__.partition(".")[0] == PACKAGE
+        relative = FEW_OPERATIONS * UNIT if own else self.accuracy  # of a loss, given prediction and target
+        over_rows = (-(-n // blocks) + blocks) * UNIT + relative
         room = room_around(x, off, (self.matrix.longest_row + FEW_OPERATIONS) * UNIT)
 
         def run(low: int, high: int) -> np.ndarray:
             out = np.zeros((2, d + 1))
-            out[0, d], out[1, d] = survey_rows(self, low, high, x, room, over_rows, out[:, :d])
+            out[0, d], out[1, d] = survey_rows(self, low, high, x, room, over_rows, relative, out[:, :d])
             return out
 
         sums, errors = np.add.reduce(over_blocks(n, self.matrix.numbers, run, blocks)) / n
@@ -219,7 +223,7 @@ def _(objective, batch, x, w, y, v, out):
 
 
 @kernel(inline=False, reorder=True)
-def survey_rows(objective, start, stop, x, room, over_rows, out):
+def survey_rows(objective, start, stop, x, room, over_rows, relative, out):
     """Add the gradients of some rows to out[0] and bounds of their errors to out[1]; return the same for their values.
 
     The prediction of a row is in doubt by Σ |a_ij| room_j, and by a bounded bend of the loss its value and slope are.
@@ -230,7 +234,7 @@ def survey_rows(objective, start, stop, x, room, over_rows, out):
     for i in range(start, stop):
         target = objective.targets[i]
         prediction, doubt = row_dot_and_size(objective.matrix, i, x, room)
-        doubt += FEW_OPERATIONS * UNIT * abs(target)  # a loss may well be one of their difference
+        doubt += relative * (abs(prediction) + abs(target))  # a loss may well be one of their difference
         at, slope = loss(objective.scalar, prediction, target)
         weight = objective.weights[i]
         value += weight * at
@@ -340,5 +344,10 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None, n
         checks.data(weights, "sample_weight")
         if weights.min() < 0.0 or weights.max() == 0.0:
             raise ValueError(f"`sample_weight` must be non-negative and not all zero, got a minimum of {weights.min():g}")
+        if weights.min(initial=math.inf, where=weights > 0.0) < LEAST_WEIGHT * weights.max():
+            raise ValueError(
+                f"`sample_weight` must be 0 or at least {LEAST_WEIGHT:g} of the largest, got"
+                f" {weights.min(where=weights > 0.0, initial=math.inf):g} beside {weights.max():g}; set such weights to 0"
+            )
         weights = weights / weights.mean()
     return LinearModel(scalar, matrix, targets, weights)
