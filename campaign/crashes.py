@@ -42,7 +42,7 @@ def killed_runs(trial: Round) -> None:
             trial.wrong(
                 f"the resumed run differs from the uninterrupted one in {report['differs']!r}", f"{again}\n# {report}"
             )
-        elif not report["well"] or not report.get("intact", True):
+        elif not report["well"]:
             trial.lost(f"the run was lost: {report}", f"{again}\n{errors[-2000:]}")
     if process.returncode != 0:
         trial.tried()

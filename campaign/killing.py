@@ -109,26 +109,44 @@ def kill_and_resume(name: str, seed: int, seconds: float, rng: random.Random, fo
 
 
 def fill_disk(name: str, seed: int, rng: random.Random, folder: Path) -> dict[str, Any]:
-    """Stop a run, let no file grow beyond less than its checkpoint, resume: it must end well and leave the checkpoint."""
+    """Let no file grow as large as the checkpoint: a run that goes on must end well, and leave the last one as it is.
+
+    A run that begins on such a disk is refused, by an error that names the argument.
+    """
     checkpoint, out = folder / f"{seed}.npz", folder / f"{seed}-out.npz"
     seen: list[Any] = []
     minimize(name, seed, checkpoint=checkpoint, callback=lambda snapshot: seen.append(snapshot) or len(seen) == 12)
-    before = checkpoint.read_bytes()
-    limit = rng.randrange(len(before))
+    limit = rng.randrange(checkpoint.stat().st_size)
+
+    def fill() -> bytes:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        return checkpoint.read_bytes()
 
     def resumed() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        kept: list[bytes] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            result = minimize(name, seed, checkpoint=checkpoint)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            result = minimize(name, seed, checkpoint=checkpoint, callback=lambda snapshot: kept.append(fill()))
         if not any("could not be written" in str(warning.message) for warning in caught):
             raise AssertionError("there was no warning that the checkpoint could not be written")
+        if checkpoint.read_bytes() != kept[0]:
+            raise AssertionError("the checkpoint is not the last one that could be written")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         store(result, out)
 
-    well = finished(forked(resumed))
-    return {"well": well, "intact": checkpoint.read_bytes() == before, "limit": limit, "out": str(out)}
+    def begun() -> None:
+        kept = fill()
+        try:
+            minimize(name, seed, checkpoint=checkpoint)
+        except ValueError as error:
+            if "`checkpoint`" not in str(error):
+                raise
+        if checkpoint.read_bytes() != kept:
+            raise AssertionError("a run that could not begin has changed the checkpoint")
+
+    well = finished(forked(begun)) and finished(forked(resumed))
+    return {"well": well, "limit": limit, "out": str(out)}
 
 
 def main(seed: int, kills: int, folder: Path) -> None:
