@@ -45,7 +45,8 @@ BLOCK = 8192  # iterations for which schedules are evaluated at once; always the
 CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next …
-RECORD_SPACING = 5  # … and as many times what a record costs, but for the first records of a phase, which are closer
+RECORD_SPACING = 8  # … and as many times what a record costs, but for the first records of a phase, which are closer
+TIMED_PART = 16  # of a pass over the data, one of as many parts, by which its time is estimated
 CONSTANTS_SHARE = 0.2  # of a time limit; after it the constants of objectives are found less exactly
 DEFAULT_QUERIES = 1_000_000  # that may be made if no end is given
 PROGRAM_SECONDS = 0.003  # that one linear program of a bundle takes, on a slow machine
@@ -326,7 +327,7 @@ class _Run:
         return [method] if initial is None else [initial.for_problem(self.problem), method]
 
     def _passes_in_time(self) -> float:
-        """Return how many passes over the data of both levels a time limit allows, by timing one.
+        """Return how many passes over the data of both levels a time limit allows, by timing a part of one.
 
         Runs with a checkpoint are not asked for it: they must choose the same method each time.
         """
@@ -335,10 +336,13 @@ class _Run:
             return math.inf
         for level in levels:
             level.value_and_gradient(self.first_x, [0])  # compiled or loaded
-        began = self.clock.counted
+        needed = 0.0
         for level in levels:
-            level.value_and_gradient(self.first_x)
-        return self.limits.seconds / max(self.clock.counted - began, 1e-9)
+            part = np.arange(-(-level.n_samples // TIMED_PART))
+            began = self.clock.counted
+            level.value_and_gradient(self.first_x, part)
+            needed += (self.clock.counted - began) * level.n_samples / part.size
+        return self.limits.seconds / max(needed, 1e-9)
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
@@ -610,13 +614,12 @@ class _Run:
 
     @property
     def _record_spacing(self) -> int:
-        """How many full evaluations a run is worth between two records: 1, 2, … and then always 5; for a stream 1."""
+        """How many full evaluations a run is worth between two records: 1, 2, 4 and then always 8; for a stream 1."""
         if not self.prover.certain:
             return 1
-        phase, number = int(not self.seeking), 0
-        for record in reversed(self.records[-RECORD_SPACING:]):
-            number += record.phase == phase
-        return max(1, number)
+        phase = int(not self.seeking)
+        before = sum(record.phase == phase for record in self.records[-RECORD_SPACING:-1])
+        return min(2**before, RECORD_SPACING)
 
     def _within_tolerance(self) -> bool:
         return self.evaluated is not None and self._recorded() and self._excess(self.evaluated[1]) <= 1.0

@@ -183,7 +183,10 @@ class LinearModel(Objective, _LinearModel):
             out[0, d], out[1, d] = survey_rows(self, low, high, x, room, over_rows, relative, out[:, :d])
             return out
 
-        sums, errors = np.add.reduce(over_blocks(n, self.matrix.numbers, run, blocks)) / n
+        total, *others = over_blocks(n, self.matrix.numbers, run, blocks)
+        for part in others:
+            total += part
+        sums, errors = total / n
         return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
 
     def __repr__(self) -> str:

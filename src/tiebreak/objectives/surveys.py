@@ -17,7 +17,7 @@ UNDERFLOW = 1e-300  # more than any number of products that underflow comes to
 FEW_OPERATIONS = 16.0  # roundings of a scalar loss, its weight and its share, with room to spare
 
 ROWS_AT_ONCE = 4096  # of a block: blocks are added one after the other, so that errors do not grow with all rows …
-BLOCK_BYTES = 64_000_000  # … unless the sums of all blocks together take more than this
+BLOCK_BYTES = 16_000_000  # … unless the sums of all blocks together take more than this
 
 
 class Survey(NamedTuple):
