@@ -51,7 +51,7 @@ def test_a_stopped_run_ends_where_the_uninterrupted_one_does(problem, tmp_path, 
 def test_a_run_of_python_functions_resumes_too(callable_problem, tmp_path):
     whole = minimize(callable_problem, QUICK, max_queries=3000)
     seen, arguments = [], {"max_queries": 3000, "checkpoint": tmp_path / "run.npz"}
-    stopped = minimize(callable_problem, QUICK, callback=lambda s: seen.append(s) or len(seen) == 20, **arguments)
+    stopped = minimize(callable_problem, QUICK, callback=lambda s: seen.append(s) or len(seen) == 10, **arguments)
     assert stopped.status is Status.CALLBACK
     same(minimize(callable_problem, QUICK, **arguments), whole)
 

@@ -227,7 +227,7 @@ def certify(
     ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_bound_gap:.1e}")
     f(x) − f* ≤ 2.5e-01
     f(x) − f* ≤ 9.4e-04
-    f(x) − f* ≤ 1.1e-07
+    f(x) − f* ≤ 1.3e-07
     """
     bundle = checks.whole(bundle, "bundle")
     check_problem(problem)

@@ -46,7 +46,7 @@ CHUNK_SECONDS = 0.05  # between two looks at the clock
 INITIAL_SHARE = 0.1  # of the budget, to find the first point
 RECORD_GROWTH = 0.15  # of the queries of a phase, from one record to the next …
 RECORD_SPACING = 8  # … and as many times what a record costs, but for the first records of a phase, which are closer
-TIMED_PART = 16  # of a pass over the data, one of as many parts, by which its time is estimated
+TIMED_PART, TIMED_ROWS = 16, 4096  # one of as many parts of a pass, of so many rows at least, tells how long a pass takes
 CONSTANTS_SHARE = 0.2  # of a time limit; after it the constants of objectives are found less exactly
 DEFAULT_QUERIES = 1_000_000  # that may be made if no end is given
 PROGRAM_SECONDS = 0.003  # that one linear program of a bundle takes, on a slow machine
@@ -338,7 +338,7 @@ class _Run:
             level.value_and_gradient(self.first_x, [0])  # compiled or loaded
         needed = 0.0
         for level in levels:
-            part = np.arange(-(-level.n_samples // TIMED_PART))
+            part = np.arange(min(level.n_samples, max(level.n_samples // TIMED_PART, TIMED_ROWS)))
             began = self.clock.counted
             level.value_and_gradient(self.first_x, part)
             needed += (self.clock.counted - began) * level.n_samples / part.size

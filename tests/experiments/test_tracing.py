@@ -53,8 +53,8 @@ def test_ctrl_c_ends_a_run_without_an_outcome(run, after, monkeypatch):
 
 @pytest.mark.parametrize("run", [solved, trace])
 def test_a_run_that_fails_is_an_error_with_its_message(run):
-    overflowing = tiebreak.LeastSquares([[1e160, 1.0], [1.0, 2.0]], [1.0, 1.0])
-    problem = tiebreak.Problem(overflowing, tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
+    overflowing = tiebreak.LeastSquares([[1e139, 1.0], [1.0, 2.0]], [1.0, 1.0])
+    problem = tiebreak.Problem(overflowing, tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(1e30))
     quietly = np.errstate(over="ignore", invalid="ignore")
     said = pytest.warns(RuntimeWarning, match="upper objective")
     with engine.interpreted(), quietly, said, pytest.raises(RuntimeError, match="NaN or infinity"):

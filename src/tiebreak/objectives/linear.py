@@ -352,5 +352,5 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None, n
                 f"`sample_weight` must be 0 or at least {LEAST_WEIGHT:g} of the largest, got"
                 f" {weights.min(where=weights > 0.0, initial=math.inf):g} beside {weights.max():g}; set such weights to 0"
             )
-        weights = weights / weights.mean()
+        weights = weights / (math.fsum(weights) / n)  # whose error does not grow with n
     return LinearModel(scalar, matrix, targets, weights)
