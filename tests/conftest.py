@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: threads of several workers would wait for each other
 
 import numpy as np
 import pytest
