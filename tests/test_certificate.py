@@ -16,6 +16,7 @@ from tiebreak import (
     Box,
     CGBiO,
     FiniteSum,
+    Floors,
     L1Ball,
     L2Ball,
     LeastSquares,
@@ -366,3 +367,8 @@ def test_a_run_that_contradicts_what_was_proven_takes_its_bounds_back():
     assert not result.lower_bound_gap < math.inf
     assert result.certificate.floors == (-math.inf, -math.inf, math.inf)
     assert not (result.history.lower_bound_gap < math.inf).any()
+
+
+def test_floors_that_are_no_numbers_are_refused(problem):
+    with pytest.raises(ValueError, match="`floors` must be the `floors` of a certificate"):
+        certify(problem, np.zeros(18), floors=Floors("a", 0.0, 1.0))

@@ -211,6 +211,7 @@ def test_the_spread_of_samples_follows_multiples_sums_and_parts():
     assert spread_of(linear(COSTS)) == (np.inf, np.inf)
     once, repeated = (replace(stream, draw=sources.Rows([np.zeros((9, 3))], repeat=repeat)) for repeat in (False, True))
     assert spread_of(once) == Spread(6.0, bound)
+    assert spread_of(once, resumed=True) == (np.inf, np.inf)  # a source that was made anew gives the rows of the run again
     assert spread_of(repeated) == (np.inf, np.inf)  # its samples are not fresh
 
 

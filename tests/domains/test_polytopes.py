@@ -287,3 +287,8 @@ def test_an_answer_that_is_none_is_an_error(monkeypatch):
     monkeypatch.setattr("tiebreak.domains.polytopes.DOUBT", -1.0)
     with pytest.raises(RuntimeError, match="could not minimise over the polytope to seven digits"):
         polytope.lmo([1.0, 1.0])
+
+
+def test_rows_may_be_none_at_all():
+    box = Polytope(np.zeros((0, 2)), np.zeros(0), bounds=(np.zeros(2), 1.0))
+    assert box.lmo([1.0, -1.0]).tolist() == [0.0, 1.0]
