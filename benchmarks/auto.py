@@ -24,7 +24,7 @@ from timing import Row, Target, is_quick, show, show_table
 from tqdm import tqdm
 
 from tiebreak import FISTA, IRFSCG, SBCGF, SBCGI, L1Ball, LeastSquares, Method, Problem, Status, data, minimize
-from tiebreak.experiments.dictionary import continual
+from tiebreak.studies.dictionary import continual
 
 QUERIES = 1_000_000
 RADIUS = 10.0

@@ -15,9 +15,9 @@ from timing import Row, Target, is_quick, seconds, short, show, show_table, take
 
 from tiebreak import L1Ball
 from tiebreak.domains.base import ACTIVE, FREE, cut_lmo
-from tiebreak.domains.cut import MAX_PASSES, dual_search
+from tiebreak.domains.cuts.search import MAX_PASSES, dual_search
 from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax
+from tiebreak.engine.vectors import abs_argmax
 
 DIMENSION = 730  # of the regression problem
 BANK_SIZE = 24  # instances that together stay in a core's cache, as the vectors of a run do

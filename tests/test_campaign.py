@@ -17,9 +17,9 @@ from campaign.planted import plant
 from campaign.recipes import text
 from campaign.sets import SETS
 from campaign.trials import Tally, round_of
-from tiebreak import certificate
-from tiebreak.digest import digest
 from tiebreak.engine import interpreted
+from tiebreak.engine.digest import digest
+from tiebreak.proofs import certificate
 
 
 @pytest.fixture(autouse=True)

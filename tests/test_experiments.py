@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tiebreak.engine import interpreted
-from tiebreak.experiments.dictionary import RADIUS, continual, recovery
+from tiebreak.studies.dictionary import RADIUS, continual, recovery
 
 
 def test_a_dictionary_is_continued_from_what_was_learned():

@@ -4,9 +4,7 @@ Among all minimisers of one convex objective over a compact convex set, find the
 when both are seen only through samples.
 """
 
-from tiebreak import data, sources
-from tiebreak.certificate import Certificate, ContradictionError, Floors, HalfSpace, certify
-from tiebreak.checkpoint import CheckpointError
+from tiebreak import data
 from tiebreak.domains import (
     Birkhoff,
     Box,
@@ -29,7 +27,9 @@ from tiebreak.domains import (
     UnitSimplex,
     WeightedL1Ball,
 )
-from tiebreak.gradients import Comparison, GradientError, GradientReport, check_gradient
+from tiebreak.driver.checkpoint import CheckpointError
+from tiebreak.driver.minimize import Snapshot, minimize
+from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.methods import (
     AIRG,
     DBGD,
@@ -56,7 +56,7 @@ from tiebreak.methods import (
     StormFW,
     SwitchingGradient,
 )
-from tiebreak.minimize import Snapshot, minimize
+from tiebreak.methods.theory import Theory
 from tiebreak.objectives import (
     AssumptionError,
     ConeDistance,
@@ -79,10 +79,11 @@ from tiebreak.objectives import (
     from_jax,
     from_torch,
 )
+from tiebreak.objectives.adapters import sources
 from tiebreak.problem import Problem
-from tiebreak.result import Counts, History, Record, Result, Status
+from tiebreak.proofs.certificate import Certificate, ContradictionError, Floors, HalfSpace, certify
+from tiebreak.proofs.gradients import Comparison, GradientError, GradientReport, check_gradient
 from tiebreak.schedules import constant, power
-from tiebreak.theory import Theory
 
 __version__ = "0.1.0"
 

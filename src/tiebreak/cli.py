@@ -21,7 +21,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the data, the split and the methods.", min=0)] = 0,
 ) -> None:
     """Solve the paper's regression with a method that is chosen, SBCGI and SBCGF; print a table, write a figure."""
-    from tiebreak.experiments.demo import run
+    from tiebreak.studies.demo import run
 
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter(f"a figure is written as .png, .pdf or .svg, not {out.name}", param_hint="--out")
@@ -45,11 +45,11 @@ def reproduce(
     ),
 ) -> None:
     """Run the papers' experiments again; write figures, a summary and a report that says which claims hold."""
-    from tiebreak.experiments.catalogue import STUDIES
-    from tiebreak.experiments.reproduce import reproduce as run
-    from tiebreak.experiments.sources import chosen
-    from tiebreak.experiments.store import StoreError
-    from tiebreak.experiments.study import Plan
+    from tiebreak.studies.catalogue import STUDIES
+    from tiebreak.studies.reproduce import reproduce as run
+    from tiebreak.studies.sources import chosen
+    from tiebreak.studies.store import StoreError
+    from tiebreak.studies.study import Plan
 
     unknown = [name for name in names if name not in (*STUDIES, "all")]
     if unknown:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.checks import all_finite
 from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
+from tiebreak.engine.checks import all_finite
 from tiebreak.objectives import Part, Placed, Scaled, Sum, as_objective
 
 

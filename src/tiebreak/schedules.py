@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import checks
+from tiebreak.engine import checks
 
 Schedule = Callable[[np.ndarray], np.ndarray]
 ScheduleLike = float | Callable[[Any], Any]

@@ -11,7 +11,7 @@ from tiebreak import CutStatus
 from tiebreak.domains import cut_lmo, lmo
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.boxes import Box, KSparse, LInfBall
-from tiebreak.domains.cut import dual_search
+from tiebreak.domains.cuts.search import dual_search
 from tiebreak.domains.l1 import L1Ball
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from tiebreak import CutStatus, L1Ball
 from tiebreak.domains import cut_lmo, cut_step
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.cut import dual_search
+from tiebreak.domains.cuts.search import dual_search
 from tiebreak.engine import interpreted
 
 # Small whole numbers make ties, zeros, duplicates and parallel vectors; floats make everything else.

@@ -12,12 +12,12 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
 from tiebreak import CutStatus
-from tiebreak.digest import digest
 from tiebreak.domains import cut_lmo, least_value, lmo
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
 from tiebreak.domains.simplices import Simplex
 from tiebreak.engine import interpreted
+from tiebreak.engine.digest import digest
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 

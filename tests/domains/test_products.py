@@ -10,7 +10,7 @@ import pytest
 from tiebreak import CutStatus, Domain, L1Ball, LeastSquares, Problem, SpiderFW, SquaredNorm, minimize
 from tiebreak.domains import Birkhoff, contains, diameter, lmo, projects
 from tiebreak.domains.balls import L2Ball
-from tiebreak.domains.cut import dual_search
+from tiebreak.domains.cuts.search import dual_search
 from tiebreak.domains.products import Columns, Product
 from tiebreak.domains.simplices import Simplex
 from tiebreak.engine import compilable

@@ -7,8 +7,8 @@ import pytest
 
 from tiebreak import CappedSimplex, KSparse
 from tiebreak.domains.base import ACTIVE
-from tiebreak.domains.cut import dual_search
-from tiebreak.domains.ranking import MANY, Ranking, approach
+from tiebreak.domains.cuts.ranking import MANY, Ranking, approach
+from tiebreak.domains.cuts.search import dual_search
 
 D = 5 * MANY
 SETS = [

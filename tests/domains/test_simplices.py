@@ -15,7 +15,7 @@ from tiebreak.domains import cut_lmo
 from tiebreak.domains.base import INVALID
 from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex
 from tiebreak.engine import interpreted
-from tiebreak.vectors import select
+from tiebreak.engine.vectors import select
 
 ENTRIES = st.one_of(st.integers(-3, 3).map(float), st.floats(-4, 4), st.floats(-1e12, 1e12))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tiebreak import Columns, CutStatus, LeastSquares, Problem, Product, SquaredNorm, minimize
-from tiebreak.domains.cut import next_atom
+from tiebreak.domains.cuts.search import next_atom
 from tiebreak.domains.spectral import BASIS, DENSE, Negative, NuclearBall, Spectrahedron, top_vector
 from tiebreak.engine import interpreted
 

@@ -34,7 +34,7 @@ from tiebreak import (
 )
 from tiebreak.engine import interpreted
 from tiebreak.objectives import accumulate
-from tiebreak.objectives.callables import product_of
+from tiebreak.objectives.adapters.callables import product_of
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")

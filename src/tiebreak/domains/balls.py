@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import (
     ACTIVE,
     EMPTY,
@@ -25,7 +24,7 @@ from tiebreak.domains.base import (
     spread,
     spread_by_signs,
 )
-from tiebreak.domains.cut import LIFT, MAX_PASSES, ROUNDING, TINY, boundary_weight, opening
+from tiebreak.domains.cuts.search import LIFT, MAX_PASSES, ROUNDING, TINY, boundary_weight, opening
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.domains.rounding import (
     dot_floor,
@@ -37,8 +36,8 @@ from tiebreak.domains.rounding import (
     settle_by_gauge,
     sum_floor,
 )
-from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, copy, dot, fill, reciprocal, scale, tame
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.vectors import abs_argmax, copy, dot, fill, reciprocal, scale, tame
 
 PARALLEL = 1e-14  # what is left of c across a, relative to c, when only rounding is left
 HALVINGS = 64  # of a share of 1: down to rounding

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.rounding import SUBNORMAL, UNIT, dot_floor, norm_ceiling, quiet, raised
-from tiebreak.engine import Value, generic
+from tiebreak.engine import Value, checks, generic
 
 # Plain numbers, because compiled code returns them; CutStatus gives them names.
 FREE = 0

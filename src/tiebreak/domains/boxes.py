@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import (
     Domain,
     contains,
@@ -20,12 +19,12 @@ from tiebreak.domains.base import (
     spread,
     spread_by_signs,
 )
-from tiebreak.domains.cut import ROUNDING, next_atom
-from tiebreak.domains.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
-from tiebreak.domains.ranking import Ranking, ranked_cut
+from tiebreak.domains.cuts.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
+from tiebreak.domains.cuts.ranking import Ranking, ranked_cut
+from tiebreak.domains.cuts.search import ROUNDING, next_atom
 from tiebreak.domains.rounding import dot_floor, gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
-from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, abs_sum, reciprocal
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.vectors import abs_argmax, abs_sum, reciprocal
 
 STEPS = 1000  # on data it is about five
 EQUAL = 1e-14  # the relative difference of two sums that only rounding sets apart

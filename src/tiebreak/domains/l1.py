@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import (
     ACTIVE,
     EMPTY,
@@ -26,10 +25,10 @@ from tiebreak.domains.base import (
     spread,
     spread_by_signs,
 )
-from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, opening
+from tiebreak.domains.cuts.search import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, opening
 from tiebreak.domains.rounding import SUBNORMAL, gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
-from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
 
 
 class _L1Ball(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from tiebreak import checks
 from tiebreak.domains.base import (
     ACTIVE,
     EMPTY,
@@ -26,7 +25,7 @@ from tiebreak.domains.base import (
     spread_by_signs,
     unsettled,
 )
-from tiebreak.domains.cut import dual_search
+from tiebreak.domains.cuts.search import dual_search
 from tiebreak.domains.rounding import (
     SUBNORMAL,
     UNIT,
@@ -38,8 +37,8 @@ from tiebreak.domains.rounding import (
     sum_floor,
 )
 from tiebreak.domains.simplices import vertex_cut
-from tiebreak.engine import kernel
-from tiebreak.vectors import copy, dot, fill
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.vectors import copy, dot, fill
 
 MANY_POINTS = 2000  # for the distance of each two of them
 FEASIBILITY = 1e-10  # the tightest tolerance that HiGHS allows

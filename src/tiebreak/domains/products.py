@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
-from tiebreak.domains.ball_columns import ball_columns_cut, column
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.base import (
     INVALID,
@@ -24,11 +22,12 @@ from tiebreak.domains.base import (
     spread,
     unsettled,
 )
-from tiebreak.domains.cut import dual_search, next_atom, opening
+from tiebreak.domains.cuts.ball_columns import ball_columns_cut, column
+from tiebreak.domains.cuts.l1_columns import l1_columns_cut
+from tiebreak.domains.cuts.search import dual_search, next_atom, opening
 from tiebreak.domains.l1 import L1Ball
-from tiebreak.domains.l1_columns import l1_columns_cut
 from tiebreak.domains.rounding import quiet, raised, sum_floor
-from tiebreak.engine import kernel
+from tiebreak.engine import checks, kernel
 
 
 class _Columns(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import (
     ACTIVE,
     EMPTY,
@@ -28,9 +27,18 @@ from tiebreak.domains.base import (
     spread_by_signs,
     unsettled,
 )
-from tiebreak.domains.cut import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of, next_atom
+from tiebreak.domains.cuts.ranking import Ranking, ranked_cut
+from tiebreak.domains.cuts.search import (
+    LIFT,
+    MAX_PASSES,
+    TINY,
+    boundary_weight,
+    crossing,
+    improves,
+    multiplier_of,
+    next_atom,
+)
 from tiebreak.domains.l1 import shrinkage_level
-from tiebreak.domains.ranking import Ranking, ranked_cut
 from tiebreak.domains.rounding import (
     SUBNORMAL,
     UNIT,
@@ -41,8 +49,8 @@ from tiebreak.domains.rounding import (
     settle_by_gauge,
     sum_floor,
 )
-from tiebreak.engine import kernel
-from tiebreak.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.vectors import abs_argmax, argmin, argmin_of_sum, copy, fill, plain_sum, scale
 
 ORIGIN = -1  # stands for the atom 0 where others are known by their coordinate
 LARGEST = sys.float_info.max  # in place of a difference that overflows

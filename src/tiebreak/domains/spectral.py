@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import (
     Domain,
     contains,
@@ -29,7 +28,7 @@ from tiebreak.domains.base import (
     spread_by_signs,
     unsettled,
 )
-from tiebreak.domains.cut import next_atom
+from tiebreak.domains.cuts.search import next_atom
 from tiebreak.domains.products import matrix_shape
 from tiebreak.domains.rounding import (
     SUBNORMAL,
@@ -43,8 +42,8 @@ from tiebreak.domains.rounding import (
     settle_by_gauge,
     singular_value_ceiling,
 )
-from tiebreak.engine import generic, kernel
-from tiebreak.vectors import abs_argmax, copy, dot, fill, magnitude, scale
+from tiebreak.engine import checks, generic, kernel
+from tiebreak.engine.vectors import abs_argmax, copy, dot, fill, magnitude, scale
 
 DENSE = 200  # rows (of the smaller side) up to which a full decomposition takes no longer
 BASIS = 300  # vectors kept at most, then Lanczos begins again with the best of them

@@ -18,13 +18,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tiebreak import checks
 from tiebreak.domains import Columns, L1Ball, L2Ball, Product
+from tiebreak.driver.result import Result
+from tiebreak.engine import checks
 from tiebreak.learn.fitting import run, seed_of
 from tiebreak.methods import FISTA
 from tiebreak.objectives import Dictionary, JointDictionary, SquaredNorm
 from tiebreak.problem import Problem
-from tiebreak.result import Result
 
 ROUNDS = 100  # of scikit-learn's learner, on the first task
 CODERS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")

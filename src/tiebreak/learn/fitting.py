@@ -22,14 +22,14 @@ from scipy.sparse.linalg import lsqr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from tiebreak import checks
 from tiebreak.domains import Box, Domain, L1Ball, L2Ball, LInfBall, Product, Simplex, projects
+from tiebreak.driver.minimize import minimize
+from tiebreak.driver.result import Result, Status
+from tiebreak.engine import checks
 from tiebreak.methods import BiFISTA
-from tiebreak.minimize import minimize
 from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective, Part, SquaredNorm, linear_model, loss
 from tiebreak.objectives.linear import HuberLoss, LogLoss, Square
 from tiebreak.problem import Problem
-from tiebreak.result import Result, Status
 from tiebreak.schedules import geometric
 
 NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # the norm whose ball a set is

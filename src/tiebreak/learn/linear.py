@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from tiebreak import checks
+from tiebreak.engine import checks
 from tiebreak.learn.fitting import (
     Data,
     coefficient_criterion,

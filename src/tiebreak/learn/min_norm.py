@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from tiebreak import checks
+from tiebreak.engine import checks
 from tiebreak.learn.fitting import coefficient_criterion, run, scalar_loss, seed_of, training_problem
 from tiebreak.learn.linear import LinearEstimator
 from tiebreak.objectives import LeastSquares

@@ -18,11 +18,11 @@ import numpy as np
 
 from tiebreak import schedules
 from tiebreak.engine import kernel
+from tiebreak.engine.vectors import move
 from tiebreak.methods.base import DONE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.projecting import Full, descend, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power
-from tiebreak.vectors import move
 
 
 class State(NamedTuple):

@@ -19,12 +19,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.vectors import move
 from tiebreak.methods.base import DONE, Cost, Method, counter
 from tiebreak.methods.projecting import descend
 from tiebreak.objectives.base import draw
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power
-from tiebreak.vectors import move
 
 
 class State(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks, schedules
+from tiebreak import schedules
 from tiebreak.domains.base import without_projection
-from tiebreak.engine import Kernel
+from tiebreak.engine import Kernel, checks
 from tiebreak.problem import Problem
 from tiebreak.schedules import as_schedule
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import DONE, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,

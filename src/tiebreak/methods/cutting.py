@@ -17,17 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step, projects
-from tiebreak.engine import kernel
-from tiebreak.estimators import Estimate, no_estimate
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.vectors import copy, dot_and_copy, move
+from tiebreak.estimates import Estimate, no_estimate
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.fw import SpiderFW, StormFW
+from tiebreak.methods.theory import Theory
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, falling, power
-from tiebreak.theory import Theory
-from tiebreak.vectors import copy, dot_and_copy, move
 
 LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
 NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex

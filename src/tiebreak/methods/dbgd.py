@@ -24,7 +24,8 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.engine.vectors import dot
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import (
     DONE,
     LOWER_NOT_FINITE,
@@ -40,7 +41,6 @@ from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.objectives.base import draw
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
-from tiebreak.vectors import dot
 
 
 class State(NamedTuple):

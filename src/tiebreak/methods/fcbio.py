@@ -23,12 +23,12 @@ import numpy as np
 
 from tiebreak.domains import lmo, project
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.engine.vectors import copy, dot, extrapolate
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
-from tiebreak.vectors import copy, dot, extrapolate
 
 MAX_ROUNDS = 60  # of the search for the weight of the two linear models
 PRECISE = 1e-12  # relative difference of the two models at which the search ends

@@ -32,7 +32,8 @@ import numpy as np
 from tiebreak import schedules
 from tiebreak.domains import project
 from tiebreak.engine import Kernel, kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.engine.vectors import copy, distance, dot, extrapolate
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import (
     DONE,
     LOWER_NOT_FINITE,
@@ -48,7 +49,6 @@ from tiebreak.methods.fw import OneLevel
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power, safe_step
-from tiebreak.vectors import copy, distance, dot, extrapolate
 
 GROWTH = 2.0  # of the penalty and of the largest length, from one stage of PB-APG to the next
 FIRST_LENGTH = 20  # steps that the first stage of PB-APG takes at most

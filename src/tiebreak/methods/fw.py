@@ -19,14 +19,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
 from tiebreak.domains import lmo_step
-from tiebreak.engine import Kernel, kernel
-from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
+from tiebreak.engine import Kernel, checks, kernel
+from tiebreak.engine.vectors import copy
+from tiebreak.estimates import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power
-from tiebreak.vectors import copy
 
 
 class State(NamedTuple):

@@ -22,11 +22,11 @@ import numpy as np
 
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
-from tiebreak.estimators import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
+from tiebreak.engine.vectors import copy, copy_and_move
+from tiebreak.estimates import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleError, ScheduleLike, evaluate, power
-from tiebreak.vectors import copy, copy_and_move
 
 
 class State(NamedTuple):

@@ -23,7 +23,8 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.engine.vectors import dot, fill
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import (
     DONE,
     LOWER_NOT_FINITE,
@@ -38,7 +39,6 @@ from tiebreak.methods.base import (
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant
-from tiebreak.vectors import dot, fill
 
 PARALLEL = 1e-14  # of the angle at which two half-spaces count as one
 

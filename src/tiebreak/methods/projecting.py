@@ -9,10 +9,10 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
+from tiebreak.engine.vectors import copy
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost
 from tiebreak.objectives.base import accumulate, everything
 from tiebreak.problem import Problem
-from tiebreak.vectors import copy
 
 
 class Full(NamedTuple):

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
-from tiebreak.estimators import Sampling, spider, spider_cost, spider_sampling
+from tiebreak.estimates import Sampling, spider, spider_cost, spider_sampling
 from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
@@ -42,9 +42,9 @@ from tiebreak.methods.cutting import (
     without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.theory import Theory
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
-from tiebreak.theory import Theory
 
 
 class Constants(NamedTuple):

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
-from tiebreak.estimators import LEAST_DRAWS, First, first_estimate, storm, storm_cost
+from tiebreak.estimates import LEAST_DRAWS, First, first_estimate, storm, storm_cost
 from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
     ROUNDING,
@@ -43,10 +43,10 @@ from tiebreak.methods.cutting import (
     without_slack,
 )
 from tiebreak.methods.fw import SpiderFW
+from tiebreak.methods.theory import Theory
 from tiebreak.objectives.base import everything
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
-from tiebreak.theory import Theory
 
 
 class Constants(NamedTuple):

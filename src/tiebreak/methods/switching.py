@@ -20,13 +20,13 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
-from tiebreak.estimators import gradient_at
+from tiebreak.engine.vectors import dot, move
+from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.projecting import Full, full, full_cost
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, ScheduleLike, power
-from tiebreak.vectors import dot, move
 
 
 class State(NamedTuple):

@@ -1,16 +1,16 @@
 """Objectives: what can be sampled. One file a family."""
 
+from tiebreak.objectives.adapters.callables import Computed, EndOfStream, FiniteSum, NonFiniteError, Oracle, OracleError
+from tiebreak.objectives.adapters.jax_losses import from_jax
+from tiebreak.objectives.adapters.streams import AssumptionError, Stream
+from tiebreak.objectives.adapters.torch_losses import from_torch
 from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.callables import Computed, EndOfStream, FiniteSum, NonFiniteError, Oracle, OracleError
 from tiebreak.objectives.combined import Part, Placed, Scaled, Sum, as_objective, holds
 from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.dictionary import Dictionary, JointDictionary
 from tiebreak.objectives.fairness import Covariance
-from tiebreak.objectives.jax_losses import from_jax
 from tiebreak.objectives.linear import ConvexLoss, Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
-from tiebreak.objectives.streams import AssumptionError, Stream
-from tiebreak.objectives.torch_losses import from_torch
 
 __all__ = [
     "AssumptionError",

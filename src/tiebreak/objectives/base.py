@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import checks
-from tiebreak.engine import Value, generic
+from tiebreak.engine import Value, checks, generic
 from tiebreak.objectives.surveys import Survey, accurate
 
 ACCURACY = 1e-13  # relative: how well a value and each entry of a gradient are known where nothing else is said

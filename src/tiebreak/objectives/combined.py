@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
-from tiebreak.engine import kernel
+from tiebreak.engine import checks, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.surveys import Survey
 

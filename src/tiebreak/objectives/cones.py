@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
-from tiebreak.engine import generic, kernel
+from tiebreak.engine import checks, generic, kernel
+from tiebreak.engine.vectors import dot, fill
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import Dense, curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, room_around
-from tiebreak.vectors import dot, fill
 
 
 @generic

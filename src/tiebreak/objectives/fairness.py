@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
-from tiebreak.engine import kernel
+from tiebreak.engine import checks, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dot_and_size, row_dots
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, room_around

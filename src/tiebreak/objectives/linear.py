@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
-from tiebreak.engine import PACKAGE, generic, kernel
+from tiebreak.engine import PACKAGE, checks, generic, kernel
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import (
     CSR,

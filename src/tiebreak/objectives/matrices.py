@@ -17,8 +17,7 @@ import scipy.sparse
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.optimize import brentq
 
-from tiebreak import checks
-from tiebreak.engine import generic, kernel
+from tiebreak.engine import checks, generic, kernel
 from tiebreak.objectives.passes import over_blocks
 
 EXACT_SIDE, EXACT_PRODUCTS = 400, 1e8  # of Gram matrices whose largest eigenvalue is cheaper than ten passes

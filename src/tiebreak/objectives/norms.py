@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import checks
+from tiebreak.engine import checks
+from tiebreak.engine.vectors import fill
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, accurate
-from tiebreak.vectors import fill
 
 
 class _SquaredNorm(NamedTuple):

@@ -1,0 +1,1 @@
+"""Linear minimisation over a set and a half-space: the search for the multiplier, and closed forms."""

@@ -1,0 +1,1 @@
+"""Running a method on a problem: budgets, records, checkpoints and results."""

@@ -1,0 +1,199 @@
+"""What a run proves at its records: from full passes over the data, or from fresh samples where a level is a stream."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tiebreak.objectives import EndOfStream
+from tiebreak.problem import Problem
+from tiebreak.proofs.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, joined, known, look_at, tighten
+from tiebreak.proofs.fresh import Fresh, Take
+from tiebreak.proofs.gradients import Watched
+from tiebreak.proofs.sampled import evaluate
+
+BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
+TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with tolerances: bounds how many times too large, and queries since the last time
+SAMPLES_SHARE = 0.15  # of the queries so far: fresh samples of a stream for a record …
+SAMPLES_LEAST, SAMPLES_MOST, FINAL_LEAST = 256, 100_000, 2048  # … in these limits, and for the last record
+
+Excess = Callable[[Certificate], float]  # by which factor bounds exceed the tolerances; infinite if there are none
+Arrays = dict[str, np.ndarray]
+
+
+class Prover(ABC):
+    """Makes the certificates of a run, and remembers what they need.
+
+    Attributes
+    ----------
+    certain : bool
+        Whether the bounds of a record hold whatever was decided by earlier ones.
+    """
+
+    certain: bool
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.check = False  # whether gradients of streams are to be held against values, on the first samples drawn
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a run that goes on from a checkpoint must share."""
+        return {}
+
+    @abstractmethod
+    def cost(self, queries: int) -> int:
+        """Return how many samples a record takes after so many queries."""
+
+    @abstractmethod
+    def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+        """Return the certificate of a record at x; ``origin`` is a point that g may be compared with."""
+
+    def confirm(self, x: np.ndarray, origin: np.ndarray | None, queries: int) -> Certificate:
+        """Return one that holds even if records chose this moment, for provers that are not certain."""
+        raise NotImplementedError
+
+    def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+        """Return the certificate of the result."""
+        return self.examine(x, origin, queries, excess)
+
+    def improved(self, certificate: Certificate) -> Certificate:
+        """Return the last certificate with bounds as good as what is remembered allows."""
+        return certificate
+
+    @abstractmethod
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """Return what is remembered, for a checkpoint."""
+
+    @abstractmethod
+    def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
+        """Remember what :meth:`stored` returned."""
+
+
+def prover_of(problem: Problem, floors: Floors, delta: float, seed: list[int], sequential: bool) -> Prover:
+    """Return the prover for a problem: ``floors`` are known already, ``delta`` and ``seed`` are for streams.
+
+    ``sequential`` tells whether proofs may end the run.
+    """
+    if problem.upper.endless or problem.lower.endless:
+        return Sampled(problem, delta, np.random.default_rng([seed[0], FRESH + 1, *seed[1:]]), sequential)
+    return Exact(problem, floors)
+
+
+class Exact(Prover):
+    """Full passes over the data: bounds that hold for certain, tightened with the gradients of the last records."""
+
+    certain = True
+
+    def __init__(self, problem: Problem, floors: Floors = NOTHING):
+        super().__init__(problem)
+        self.floors = joined(floors, known(problem))
+        self.looks: list[Look] = []  # the last records with their gradients, the newest first
+        self.tightened_at = 0  # the queries when all of these were last used together
+        self.full = problem.upper.n_samples + problem.lower.n_samples
+
+    def cost(self, queries: int) -> int:
+        return self.full
+
+    def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+        look = look_at(self.problem, x)
+        certificate = conclude(self.problem, look, self.floors)
+        if not look.finite:  # its gradients prove nothing
+            return certificate
+        kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
+        self.looks = [look, *self.looks[: kept - 1]]
+        # Several half-spaces, for which LPs are solved, may prove the tolerances where one does not.
+        if 1.0 < excess(certificate) <= TIGHTEN_FROM and queries >= TIGHTEN_GROWTH * self.tightened_at:
+            certificate = tighten(self.problem, self.looks, certificate, len(self.looks))
+            self.tightened_at = queries
+        self.floors = certificate.floors
+        return certificate
+
+    def improved(self, certificate: Certificate) -> Certificate:
+        if len(self.looks) < 2:
+            return certificate
+        return tighten(self.problem, self.looks, certificate, len(self.looks))
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        looks = {f"looks.{name}": np.array([getattr(look, name) for look in self.looks]) for name in Look._fields}
+        return {"floors": self.floors, "tightened_at": self.tightened_at}, looks
+
+    def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
+        self.floors, self.tightened_at = Floors(*meta["floors"]), meta["tightened_at"]
+        columns = {name: arrays[f"looks.{name}"] for name in Look._fields}
+        for k in range(len(columns["x"])):
+            row: dict[str, Any] = {
+                name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()
+            }
+            self.looks.append(Look(**row))
+
+
+class Sampled(Prover):
+    """Fresh samples of a stream: bounds that hold with probability 1 − δ for the result, proven or approximate."""
+
+    certain = False
+
+    def __init__(self, problem: Problem, delta: float, rng: np.random.Generator, sequential: bool):
+        super().__init__(problem)
+        self.delta, self.rng, self.sequential = delta, rng, sequential
+        self.claims = 0  # how often the tolerances seemed to be reached, and bounds were made to prove it
+        self.recent: tuple[Fresh, int] | None = None  # the samples of the last record, and their number
+        self.resumed = False
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"delta": self.delta}
+
+    def cost(self, queries: int) -> int:
+        samples = self._samples(queries)
+        return sum(samples if level.endless else level.n_samples for level in (self.problem.upper, self.problem.lower))
+
+    def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+        fresh, samples = Fresh(self.rng), self._samples(queries)
+        take = Watched(fresh, self.problem, x) if self.check else fresh
+        certificate = self._evaluate(x, take, samples, self.delta, origin)
+        self.check = False
+        self.recent = (fresh, samples)
+        return certificate
+
+    def confirm(self, x: np.ndarray, origin: np.ndarray | None, queries: int) -> Certificate:
+        """Return the bounds of other fresh samples.
+
+        The samples of the records chose this moment, so that their bounds are not to be trusted. The k-th such proof may
+        fail with probability δ / (k (k + 1)), which makes δ for all of them.
+        """
+        self.claims += 1
+        delta = self.delta / (self.claims * (self.claims + 1))
+        certificate = self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+        return certificate._replace(confidence=1.0 - self.delta)  # that of all of them, of which this one is chosen
+
+    def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+        """Return bounds that no decision depended on, from as many samples as are due."""
+        delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta
+        try:
+            certificate = self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+        except EndOfStream:  # the samples of the last record know nothing of the steps since then
+            fresh, samples = self.recent or (None, 0)
+            take = fresh and fresh.again()
+            if take is None:
+                raise
+            certificate = self._evaluate(x, take, samples, delta, origin)
+        return certificate._replace(confidence=1.0 - self.delta)
+
+    def _samples(self, queries: int) -> int:
+        """Return how many fresh samples a record takes at a level."""
+        return int(min(max(SAMPLES_SHARE * queries, SAMPLES_LEAST), SAMPLES_MOST))
+
+    def _evaluate(self, x: np.ndarray, take: Take, samples: int, delta: float, origin: np.ndarray | None) -> Certificate:
+        points = [] if origin is None else [origin]
+        return evaluate(self.problem, x, take, samples, delta, points, self.resumed)
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        return {"fresh_rng": self.rng.bit_generator.state, "claims": self.claims}, {}
+
+    def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
+        self.rng.bit_generator.state, self.claims = meta["fresh_rng"], meta["claims"]
+        self.resumed = True

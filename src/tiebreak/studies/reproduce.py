@@ -1,0 +1,148 @@
+"""Do studies: run what is not stored, then write figures, a summary and the page."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import joblib
+
+from tiebreak.studies import runner
+from tiebreak.studies.drawing import Figure, draw, images
+from tiebreak.studies.report import Part, Pictures, page
+from tiebreak.studies.store import Store, StoreError, versions
+from tiebreak.studies.study import Plan, Runs, Section, Study, Task
+
+
+def reproduce(
+    studies: Sequence[Study],
+    plan: Plan,
+    out: Path,
+    jobs: int = -1,
+    echo: Callable[[str], None] = print,
+    progress: bool | None = None,
+) -> runner.Report:
+    """Do studies and write everything into a folder.
+
+    Parameters
+    ----------
+    studies : list of Study
+    plan : Plan
+    out : path
+        The folder: ``runs/`` keeps each finished run; ``figures/``, ``summary.csv`` and ``report.html`` show them;
+        ``failures.txt`` has the errors of those that failed.
+    jobs : int
+        Processes; −1: as many as there are cores.
+    echo : callable
+        Says what is going on.
+    progress : bool, optional
+        Whether to show a bar; if not given, only in a terminal.
+
+    Returns
+    -------
+    Report
+        Which runs were found, made, and have failed.
+
+    Raises
+    ------
+    StoreError
+        If something cannot be written, as on a full disk. Finished runs are kept.
+    """
+    began = time.perf_counter()
+    store = Store(out / "runs")
+    tasks = {study.name: study.tasks(plan) for study in studies}
+    wanted = runner.with_needs(task for each in tasks.values() for task in each)
+    echo(f"{', '.join(tasks)}: {len(wanted)} runs, each stored in {store.folder} as it ends; a method's first one compiles")
+    report = runner.run(wanted, store, jobs, progress)
+    echo(f"{len(report.made)} runs in {report.seconds:.0f} s, {len(report.found)} found from before")
+    try:
+        parts = [_part(study, plan, tasks[study.name], store) for study in studies]
+        pictures = _draw_all(parts, out / "figures", jobs)
+        _write_summary(out / "summary.csv", tasks, store)
+        facts = {
+            "command": f"tiebreak reproduce {' '.join(tasks)} --seeds {plan.seeds}" + (" --quick" if plan.quick else ""),
+            "data": ", ".join(map(str, plan.sources)) or "those that each study takes by itself",
+            "time of this call": f"{time.perf_counter() - began:.0f} s",
+            "runs": f"{len(report.made)} made by this call, {len(report.found)} found, {len(report.failed)} failed",
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+            **versions(),
+        }
+        text = page("Reproduction report", _lead(plan), parts, pictures, facts, runner.failures(report))
+        _write(out / "report.html", text)
+        (out / "failures.txt").unlink(missing_ok=True)
+        if report.failed:
+            details = "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed)
+            _write(out / "failures.txt", details)
+    except OSError as error:
+        raise StoreError(f"the report could not be written: {error}; finished runs are kept in {store.folder}") from error
+    for line in runner.failures(report):
+        echo(f"failed: {line} (see {out / 'failures.txt'})")
+    echo(f"the report is in {out / 'report.html'}")
+    return report
+
+
+def _lead(plan: Plan) -> list[str]:
+    lead = [
+        "What the papers' experiments show when they are run again, and which of their claims hold. Lines are means over "
+        f"{plan.seeds} seeds, bands reach from the least to the largest value. A seed stands for new data and for new "
+        "samples.",
+        "Claims that compare methods are judged by a sign test over the seeds at the level 1/20: “not decidable” means that "
+        "the seeds disagree too much, or are too few (fewer than five decide nothing). “1 < 2 on 9/10 seeds” gives both "
+        "medians, and on how many seeds the first is smaller.",
+    ]
+    if plan.quick:
+        lead.append("This is a quick run with small budgets: it shows that everything works, not what the papers claim.")
+    return lead
+
+
+def _part(study: Study, plan: Plan, tasks: Sequence[Task], store: Store) -> Part:
+    """Return a study's part of the page."""
+    done = [task for task in tasks if store.has(task)]
+    section: Section = study.section(plan, Runs({task.key: (task, store.load(task)) for task in done}))
+    seconds = sum(store.describe(task)["cpu_seconds"] for task in done)
+    timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of processor time, compilation included"
+    return Part(study.name, study.title, study.reference, section, timing)
+
+
+def _draw_all(parts: Sequence[Part], folder: Path, jobs: int) -> Pictures:
+    """Write all figures, and return the panels of each for the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {f"{part.name}-{figure.name}": figure for part in parts for figure in part.section.figures}
+    drawn = joblib.Parallel(n_jobs=jobs)(joblib.delayed(_draw)(figure, folder / name) for name, figure in figures.items())
+    return dict(zip(figures, drawn, strict=True))
+
+
+def _draw(figure: Figure, path: Path) -> list[tuple[str, bytes]]:
+    canvas = draw(figure)
+    for suffix in ("png", "pdf"):
+        canvas.savefig(path.with_name(f"{path.name}.{suffix}"), dpi=160)
+    return images(figure)
+
+
+def _write_summary(path: Path, tasks: dict[str, list[Task]], store: Store) -> None:
+    """Write one row a run: study, run, seed, all entries of its record."""
+    rows = []
+    for study, each in tasks.items():
+        for task in filter(store.has, each):
+            stored = store.describe(task)
+            row = {"study": study, "run": task.name, "seed": task.seed, **stored["record"]}
+            rows.append({**row, "wall_seconds": stored["wall_seconds"], "cpu_seconds": stored["cpu_seconds"]})
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or ["study", "run", "seed"]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
