@@ -23,7 +23,7 @@ import numpy as np
 import tiebreak
 
 MOST_KILLS = 4  # of one run
-driver: Any = sys.modules["tiebreak.minimize"]
+driver: Any = sys.modules["tiebreak.driver.minimize"]
 COLUMNS = [name for name in tiebreak.Record._fields if name != "seconds"]
 
 
