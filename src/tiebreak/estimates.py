@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import turn_of
 from tiebreak.engine.vectors import fill, scale
 from tiebreak.objectives.base import accumulate, draw, everything
 
@@ -37,9 +38,9 @@ def no_estimate(dimension: int, batch_size: int) -> Estimate:
 
 
 @kernel
-def storm(objective, estimate, rng, x, previous, keep):
+def storm(objective, estimate, moment, x, previous, keep):
     """Set F̂_t ← F_B(x_t) + keep · (F̂_{t−1} − F_B(x_{t−1})), keep = 1 − momentum, and its gradient likewise."""
-    batch = draw(objective, rng, estimate.batch)
+    batch = draw(objective, moment, estimate.batch)
     factor = keep * estimate.factor[0]
     if factor < SMALLEST_FACTOR:
         scale(factor, estimate.direction)
@@ -69,7 +70,7 @@ LEAST_DRAWS = 8  # from which a standard error is found
 
 
 @kernel
-def first_estimate(objective, estimate, first, rng, x):
+def first_estimate(objective, estimate, first, moment, x):
     """Set F̂_0 to F(x_0), or for a stream to the mean over several batches, and its gradient likewise.
 
     Return the standard error of the value and the number of batches that were not needed.
@@ -77,7 +78,7 @@ def first_estimate(objective, estimate, first, rng, x):
     fill(estimate.direction, 0.0)
     mean, squares, error, k = 0.0, 0.0, 0.0, 0
     while k < max(first.draws, 1):
-        batch = draw(objective, rng, first.batch) if first.draws > 0 else first.batch
+        batch = draw(objective, turn_of(moment, k), first.batch) if first.draws > 0 else first.batch
         value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, estimate.direction)
         k += 1
         change = value - mean
@@ -109,14 +110,14 @@ def spider_sampling(objective: Any, batch_size: int | None, period: int | None) 
 
 
 @kernel
-def spider(objective, estimate, sampling, t, rng, x, previous):
+def spider(objective, estimate, sampling, t, moment, x, previous):
     """Set F̂_t ← F(x_t) if q divides t, else F̂_{t−1} + F_B(x_t) − F_B(x_{t−1}); and its gradient likewise."""
     if t % sampling.period == 0:
         fill(estimate.direction, 0.0)
         at_x, at_previous = accumulate(objective, sampling.everything, x, 1.0, x, 0.0, estimate.direction)
         estimate.value[0] = at_x
     else:
-        batch = draw(objective, rng, estimate.batch)
+        batch = draw(objective, moment, estimate.batch)
         at_x, at_previous = accumulate(objective, batch, x, 1.0, previous, -1.0, estimate.direction)
         estimate.value[0] += at_x - at_previous
 

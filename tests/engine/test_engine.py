@@ -184,7 +184,7 @@ class Tilt(NamedTuple):
 class Own(tiebreak.Objective, Tilt):
     dimension, n_samples, convex = None, 1, True
 @draw.register(Own)
-def _(objective, rng, batch):
+def draw_own(objective, moment, batch):
     return batch
 @accumulate.register(Own)
 def _(objective, batch, x, w, y, v, out):

@@ -20,6 +20,7 @@ from tiebreak.driver.progress import Progress
 from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.engine import checks, compilable, compile_seconds
 from tiebreak.engine.digest import digest, lasting, outline
+from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
@@ -299,7 +300,6 @@ class _Run:
         self.method = self.phases[-1]
         self._check_budget()
         self._check_schedules(INITIAL_SHARE if seek else 0.0)
-        self.rng = np.random.default_rng([seed, part] if part else seed)
         self.counts = np.zeros(4, dtype=np.int64)  # in the order of Cost
         self.seconds = 0.0
         self.records: list[Record] = []
@@ -375,6 +375,7 @@ class _Run:
         constants = current.constants(self.problem)
         state = current.start(self.problem, constants, x)  # may call a user's function: if it fails, nothing has changed
         self.phase, self.current, self.constants, self.state = phase, current, constants, state
+        self.keys = keys_of([self.seed, self.part, phase])
         self.phase_queries, self.phase_began, self.pace = self.queries, self.clock.counted, 0.0
         self._charge()
         self.block: _Block | None = None
@@ -416,7 +417,7 @@ class _Run:
             constants = method.constants(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
                 state = method.start(rehearsal, constants, self.first_x)
-                method.loop(rehearsal, state, constants, *method.schedules_until(steps)[0], np.random.default_rng(0))
+                method.loop(rehearsal, state, constants, *method.schedules_until(steps)[0], keys_of([0]))
         if not self.problem.compiled:  # other compilers may have been at work
             self.clock.excuse(began)
 
@@ -459,7 +460,7 @@ class _Run:
         loop, began, compiled = self.current.loop, time.perf_counter(), compile_seconds()
         try:
             self.clean = False  # only now: Ctrl-C before the loop changes nothing
-            outcome = loop(self.problem, self.state, self.constants, *schedules, self.rng)
+            outcome = loop(self.problem, self.state, self.constants, *schedules, self.keys)
         finally:
             elapsed = time.perf_counter() - began - (compile_seconds() - compiled)
             self.seconds += elapsed
@@ -829,7 +830,6 @@ class _Run:
             "seconds": self.seconds,
             "wall_seconds": self.clock.wall,
             "counted_seconds": self.clock.counted,
-            "rng": self.rng.bit_generator.state,
             "confirmed": self.confirmed,
             "certificate": certificate,
             "proofs": proofs,
@@ -853,7 +853,6 @@ class _Run:
         self.phase_queries, self.phase_began = meta["phase_queries"], meta["phase_began"]
         self.seconds = meta["seconds"]
         self.clock.go_on_from(meta["wall_seconds"], meta["counted_seconds"])
-        self.rng.bit_generator.state = meta["rng"]
         self.prover.restore(meta["proofs"], arrays)
         self.confirmed = meta["confirmed"]
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]

@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, regularization, weight, rng):
+def advance(problem, state, constants, step, regularization, weight, keys):
     """Take one step for each entry of the schedules."""
     x, room, mean, total, t = state
     for k in range(step.size):

@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import moment_of, turn_of
 from tiebreak.engine.vectors import move
 from tiebreak.methods.base import DONE, Cost, Method, counter
 from tiebreak.methods.projecting import descend
@@ -45,16 +46,17 @@ class Constants(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, penalty, weight, rng):
+def advance(problem, state, constants, step, penalty, weight, keys):
     """Take one extra-gradient step for each entry of the schedules."""
     f, g, _ = problem
     x, y, room, mean, total, upper_batch, lower_batch, t = state
     for k in range(step.size):
-        theta, xi = draw(f, rng, upper_batch), draw(g, rng, lower_batch)
+        at_f, at_g = moment_of(keys.upper, t[0]), moment_of(keys.lower, t[0])
+        theta, xi = draw(f, at_f, upper_batch), draw(g, at_g, lower_batch)
         outcome = descend(problem, theta, xi, x, step[k], step[k] * penalty[k], x, room, y)
         if outcome != DONE:
             return outcome
-        theta, xi = draw(f, rng, upper_batch), draw(g, rng, lower_batch)
+        theta, xi = draw(f, turn_of(at_f, 1), upper_batch), draw(g, turn_of(at_g, 1), lower_batch)
         outcome = descend(problem, theta, xi, y, step[k], step[k] * penalty[k], x, room, x)
         if outcome != DONE:
             return outcome

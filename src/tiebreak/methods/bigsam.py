@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, upper_step, mixing, rng):
+def advance(problem, state, constants, step, upper_step, mixing, keys):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
     x, y, room, upper, lower, t = state

@@ -47,7 +47,7 @@ class Constants(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, slack, rng):
+def advance(problem, state, constants, step, slack, keys):
     """Take one step for each entry of the schedules."""
     f, g, domain = problem
     x, _, _, upper, lower, anchor, _, _, t, _, _, _, _ = state

@@ -24,6 +24,7 @@ import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import moment_of
 from tiebreak.engine.vectors import dot
 from tiebreak.estimates import gradient_at
 from tiebreak.methods.base import (
@@ -84,7 +85,7 @@ def barrier_step(problem, state, constants, upper_batch, lower_batch, step):
 
 
 @kernel
-def advance_exact(problem, state, constants, step, rng):
+def advance_exact(problem, state, constants, step, keys):
     """Take one step for each entry of the schedule, with exact gradients."""
     for k in range(step.size):
         outcome = barrier_step(problem, state, constants, constants.full.upper, constants.full.lower, step[k])
@@ -94,11 +95,11 @@ def advance_exact(problem, state, constants, step, rng):
 
 
 @kernel
-def advance_sampled(problem, state, constants, step, rng):
+def advance_sampled(problem, state, constants, step, keys):
     """Take one step for each entry of the schedule, with sampled gradients."""
     for k in range(step.size):
-        upper_batch = draw(problem.upper, rng, state.upper_batch)
-        lower_batch = draw(problem.lower, rng, state.lower_batch)
+        upper_batch = draw(problem.upper, moment_of(keys.upper, state.iteration[0]), state.upper_batch)
+        lower_batch = draw(problem.lower, moment_of(keys.lower, state.iteration[0]), state.lower_batch)
         outcome = barrier_step(problem, state, constants, upper_batch, lower_batch, step[k])
         if outcome != DONE:
             return outcome

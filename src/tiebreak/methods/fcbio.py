@@ -155,7 +155,7 @@ def descend_on_both(problem, state, constants, upper_room, lower_room):
 
 
 @kernel
-def advance(problem, state, constants, step, rng):
+def advance(problem, state, constants, step, keys):
     """Take one step, or look at one point, for each entry of the schedule, whose values do not matter."""
     x, previous, y, inner, t = state.x, state.previous, state.y, state.inner, state.iteration
     for _ in range(step.size):

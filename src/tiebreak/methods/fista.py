@@ -169,7 +169,7 @@ def shortened(step, constants, state, upper_weight, lower_weight):
 
 
 @kernel
-def advance(problem, state, constants, step, upper_weight, lower_weight, rng):
+def advance(problem, state, constants, step, upper_weight, lower_weight, keys):
     """Take one step for each entry of the schedules; the momentum starts anew when the weight of g grows."""
     for k in range(step.size):
         if lower_weight[k] > state.penalty[0]:
@@ -185,7 +185,7 @@ def advance(problem, state, constants, step, upper_weight, lower_weight, rng):
 
 
 @kernel
-def advance_stages(problem, state, constants, share, rng):
+def advance_stages(problem, state, constants, share, keys):
     """Take one step for each entry of ``share``, a part of the longest safe one; the stages end when they are solved."""
     x, y, since, penalty, longest, length = state.x, state.y, state.since, state.penalty, state.longest, state.length
     upper, lower = constants.upper_smoothness, constants.lower_smoothness
@@ -227,7 +227,7 @@ def advance_one(objective, batch, domain, level, state, inertia, given, step):
 
 
 @kernel
-def advance_upper(problem, state, constants, step, rng):
+def advance_upper(problem, state, constants, step, keys):
     """Take steps on f."""
     batch, inertia, given = constants.full.upper, constants.inertia, constants.upper_smoothness
     done = advance_one(problem.upper, batch, problem.domain, state.upper, state, inertia, given, step)
@@ -235,7 +235,7 @@ def advance_upper(problem, state, constants, step, rng):
 
 
 @kernel
-def advance_lower(problem, state, constants, step, rng):
+def advance_lower(problem, state, constants, step, keys):
     """Take steps on g."""
     batch, inertia, given = constants.full.lower, constants.inertia, constants.lower_smoothness
     done = advance_one(problem.lower, batch, problem.domain, state.lower, state, inertia, given, step)

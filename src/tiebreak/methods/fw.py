@@ -21,6 +21,7 @@ import numpy as np
 
 from tiebreak.domains import lmo_step
 from tiebreak.engine import Kernel, checks, kernel
+from tiebreak.engine.randomness import moment_of
 from tiebreak.engine.vectors import copy
 from tiebreak.estimates import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter
@@ -61,49 +62,57 @@ def frank_wolfe(domain, state, step):
 
 
 @kernel
-def advance_storm(objective, domain, state, step, momentum, rng):
+def advance_storm(objective, domain, state, step, momentum, key):
     """Take one step for each entry of the schedules; return whether all numbers stayed finite."""
     for k in range(step.size):
         keep = 1.0 - momentum[k] if state.iteration[0] > 0 else 0.0
-        storm(objective, state.estimate, rng, state.x, state.previous, keep)
+        storm(objective, state.estimate, moment_of(key, state.iteration[0]), state.x, state.previous, keep)
         if not frank_wolfe(domain, state, step[k]):
             return False
     return True
 
 
 @kernel
-def advance_spider(objective, domain, state, sampling, step, rng):
+def advance_spider(objective, domain, state, sampling, step, key):
     """Take one step for each entry of the schedule; return whether all numbers stayed finite."""
     for k in range(step.size):
-        spider(objective, state.estimate, sampling, state.iteration[0], rng, state.x, state.previous)
+        spider(
+            objective,
+            state.estimate,
+            sampling,
+            state.iteration[0],
+            moment_of(key, state.iteration[0]),
+            state.x,
+            state.previous,
+        )
         if not frank_wolfe(domain, state, step[k]):
             return False
     return True
 
 
 @kernel
-def storm_upper(problem, state, constants, step, momentum, rng):
+def storm_upper(problem, state, constants, step, momentum, keys):
     """Take steps on f."""
-    return DONE if advance_storm(problem.upper, problem.domain, state, step, momentum, rng) else UPPER_NOT_FINITE
+    return DONE if advance_storm(problem.upper, problem.domain, state, step, momentum, keys.upper) else UPPER_NOT_FINITE
 
 
 @kernel
-def storm_lower(problem, state, constants, step, momentum, rng):
+def storm_lower(problem, state, constants, step, momentum, keys):
     """Take steps on g."""
-    return DONE if advance_storm(problem.lower, problem.domain, state, step, momentum, rng) else LOWER_NOT_FINITE
+    return DONE if advance_storm(problem.lower, problem.domain, state, step, momentum, keys.lower) else LOWER_NOT_FINITE
 
 
 @kernel
-def spider_upper(problem, state, constants, step, rng):
+def spider_upper(problem, state, constants, step, keys):
     """Take steps on f."""
-    done = advance_spider(problem.upper, problem.domain, state, constants.sampling, step, rng)
+    done = advance_spider(problem.upper, problem.domain, state, constants.sampling, step, keys.upper)
     return DONE if done else UPPER_NOT_FINITE
 
 
 @kernel
-def spider_lower(problem, state, constants, step, rng):
+def spider_lower(problem, state, constants, step, keys):
     """Take steps on g."""
-    done = advance_spider(problem.lower, problem.domain, state, constants.sampling, step, rng)
+    done = advance_spider(problem.lower, problem.domain, state, constants.sampling, step, keys.lower)
     return DONE if done else LOWER_NOT_FINITE
 
 

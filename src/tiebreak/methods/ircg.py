@@ -22,6 +22,7 @@ import numpy as np
 
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import moment_of
 from tiebreak.engine.vectors import copy, copy_and_move
 from tiebreak.estimates import Estimate, Sampling, no_estimate, spider, spider_cost, spider_sampling, storm, storm_cost
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter
@@ -66,12 +67,12 @@ class StormConstants(NamedTuple):
 
 
 @kernel
-def advance_storm(problem, state, constants, step, regularization, momentum, weight, rng):
+def advance_storm(problem, state, constants, step, regularization, momentum, weight, keys):
     """Take one step of IR-SCG for each entry of the schedules."""
     for k in range(step.size):
         keep = 1.0 - momentum[k] if state.iteration[0] > 0 else 0.0
-        storm(problem.upper, state.upper, rng, state.x, state.previous, keep)
-        storm(problem.lower, state.lower, rng, state.x, state.previous, keep)
+        storm(problem.upper, state.upper, moment_of(keys.upper, state.iteration[0]), state.x, state.previous, keep)
+        storm(problem.lower, state.lower, moment_of(keys.lower, state.iteration[0]), state.x, state.previous, keep)
         outcome = regularised_step(problem.domain, state, step[k], regularization[k], weight[k])
         if outcome != DONE:
             return outcome
@@ -86,12 +87,12 @@ class SpiderConstants(NamedTuple):
 
 
 @kernel
-def advance_spider(problem, state, constants, step, regularization, weight, rng):
+def advance_spider(problem, state, constants, step, regularization, weight, keys):
     """Take one step of IR-FSCG for each entry of the schedules, or of IR-CG if every estimate is exact."""
     for k in range(step.size):
         t = state.iteration[0]
-        spider(problem.upper, state.upper, constants.upper, t, rng, state.x, state.previous)
-        spider(problem.lower, state.lower, constants.lower, t, rng, state.x, state.previous)
+        spider(problem.upper, state.upper, constants.upper, t, moment_of(keys.upper, t), state.x, state.previous)
+        spider(problem.lower, state.lower, constants.lower, t, moment_of(keys.lower, t), state.x, state.previous)
         outcome = regularised_step(problem.domain, state, step[k], regularization[k], weight[k])
         if outcome != DONE:
             return outcome

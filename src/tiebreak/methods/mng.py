@@ -89,7 +89,7 @@ def weights(a, b, e, c):
 
 
 @kernel
-def advance(problem, state, constants, step, rng):
+def advance(problem, state, constants, step, keys):
     """Take one step for each entry of the schedule."""
     x, y, room, upper, upper_step, lower, lower_step, t = state
     for k in range(step.size):

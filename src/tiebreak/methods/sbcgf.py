@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import moment_of
 from tiebreak.estimates import Sampling, spider, spider_cost, spider_sampling
 from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
@@ -59,15 +60,15 @@ class Constants(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, slack, rng):
+def advance(problem, state, constants, step, slack, keys):
     """Take one step of Algorithm 2 for each entry of the schedules."""
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, _ = state
     _, _, curvature, margin, allowance, watch = constants
     for k in range(step.size):
-        spider(f, upper, constants.upper, t[0], rng, x, previous)
+        spider(f, upper, constants.upper, t[0], moment_of(keys.upper, t[0]), x, previous)
         before = model_at(lower, origin, x) if margin > 0.0 else 0.0
-        spider(g, lower, constants.lower, t[0], rng, x, previous)
+        spider(g, lower, constants.lower, t[0], moment_of(keys.lower, t[0]), x, previous)
         if t[0] == 0:
             anchor[0] = lower.value[0]
         if margin > 0.0:

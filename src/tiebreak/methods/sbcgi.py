@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import moment_of
 from tiebreak.estimates import LEAST_DRAWS, First, first_estimate, storm, storm_cost
 from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Cost, Method
 from tiebreak.methods.cutting import (
@@ -68,15 +69,15 @@ AT_ONCE = 500  # of them
 
 
 @kernel
-def advance(problem, state, constants, step, slack, momentum, upper_momentum, rng):
+def advance(problem, state, constants, step, slack, momentum, upper_momentum, keys):
     """Take one step of Algorithm 1 for each entry of the schedules."""
     f, g, domain = problem
     x, previous, _, upper, lower, anchor, origin, variance, t, _, _, _, unused = state
     _, _, _, curvature, margin, allowance, watch = constants
     for k in range(step.size):
         if t[0] == 0 and constants.careful:
-            first_estimate(f, upper, constants.upper, rng, x)
-            error, left = first_estimate(g, lower, constants.lower, rng, x)
+            first_estimate(f, upper, constants.upper, moment_of(keys.upper, 0), x)
+            error, left = first_estimate(g, lower, constants.lower, moment_of(keys.lower, 0), x)
             unused[0] = left * constants.lower.batch.size
             variance[0] = error * error
             errors = margin if margin > 0.0 else MARGIN
@@ -84,8 +85,8 @@ def advance(problem, state, constants, step, slack, momentum, upper_momentum, rn
         else:
             keep = 1.0 - momentum[k] if t[0] > 0 else 0.0
             before = model_at(lower, origin, x) if margin > 0.0 else 0.0
-            storm(f, upper, rng, x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
-            storm(g, lower, rng, x, previous, keep)
+            storm(f, upper, moment_of(keys.upper, t[0]), x, previous, 1.0 - upper_momentum[k] if t[0] > 0 else 0.0)
+            storm(g, lower, moment_of(keys.lower, t[0]), x, previous, keep)
             if margin > 0.0:
                 innovation = model_at(lower, origin, x) - before
                 variance[0] = keep * keep * variance[0] + innovation * innovation

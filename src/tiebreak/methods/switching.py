@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 
 @kernel
-def advance(problem, state, constants, step, slack, rng):
+def advance(problem, state, constants, step, slack, keys):
     """Take one step for each entry of the schedules."""
     x, room, gradient, mean, total, anchor, unasked, t = state
     for k in range(step.size):

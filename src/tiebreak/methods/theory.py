@@ -21,6 +21,7 @@ import numpy as np
 
 from tiebreak.domains import lmo
 from tiebreak.engine import checks
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, logarithmic, power, spider_slack, storm_slack
@@ -161,7 +162,8 @@ def _estimates(objective: Any, problem: Problem, rng: np.random.Generator) -> tu
     if objective.n_samples <= count:
         batches: list[Any] = [np.array([i]) for i in range(int(objective.n_samples))]
     else:
-        batches = [draw(objective, rng, np.zeros(1, dtype=np.int64)) for _ in range(count)]
+        moments = Moments(int(rng.integers(2**32)))
+        batches = [draw(objective, next(moments), np.zeros(1, dtype=np.int64)) for _ in range(count)]
 
     smoothness = slope = 0.0
     values, gradients = np.empty((len(batches), len(points))), np.empty((len(batches), len(points), d))

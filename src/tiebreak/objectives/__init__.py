@@ -1,5 +1,6 @@
 """Objectives: what can be sampled. One file a family."""
 
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.adapters.callables import Computed, EndOfStream, FiniteSum, NonFiniteError, Oracle, OracleError
 from tiebreak.objectives.adapters.jax_losses import from_jax
 from tiebreak.objectives.adapters.streams import AssumptionError, Stream
@@ -46,4 +47,5 @@ __all__ = [
     "linear_model",
     "loss",
     "project_cone",
+    "uniform_indices",
 ]

@@ -18,8 +18,10 @@ ACCURACY = 1e-13  # relative: how well a value and each entry of a gradient are 
 
 
 @generic
-def draw(objective, rng, batch):
+def draw(objective, moment, batch):
     """Draw samples, with replacement, and return them as a batch that :func:`accumulate` takes.
+
+    They are a function of the moment alone: of the seed, the level and the iteration (``tiebreak.engine.randomness``).
 
     A finite sum fills ``batch``, an array of indices, and returns it; other sources may return anything of as many samples.
     Within a :class:`Sum` it must be an array of integers ≥ 0, whatever they mean.

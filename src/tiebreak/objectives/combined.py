@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks, kernel
+from tiebreak.engine.randomness import branch, uniform
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.surveys import Survey
 
@@ -88,8 +89,8 @@ class Scaled(Objective, _Scaled):
 
 
 @draw.register(Scaled)
-def _(objective, rng, batch):
-    return draw(objective.objective, rng, batch)
+def draw_scaled(objective, moment, batch):
+    return draw(objective.objective, moment, batch)
 
 
 @accumulate.register(Scaled)
@@ -235,13 +236,13 @@ def terms_of(objective: Any) -> list[Any]:
 
 
 @draw.register(Sum)
-def _(objective, rng, batch):
+def draw_sum(objective, moment, batch):
     n, m = objective.n_first, objective.n_second
     if n == 0:  # what is known exactly comes first
-        return draw(objective.second, rng, batch)
-    count = int(batch.size * (n / (n + m)) + rng.random())
-    encode(draw(objective.first, rng, batch[:count]), 2, n + m, batch[:count])
-    encode(draw(objective.second, rng, batch[count:]), 2, n + m + 1, batch[count:])
+        return draw(objective.second, moment, batch)
+    count = int(batch.size * (n / (n + m)) + uniform(moment))
+    encode(draw(objective.first, branch(moment, 1), batch[:count]), 2, n + m, batch[:count])
+    encode(draw(objective.second, branch(moment, 2), batch[count:]), 2, n + m + 1, batch[count:])
     return batch
 
 
@@ -396,8 +397,8 @@ class Placed(OfSome, _Placed):
 
 
 @draw.register(Placed)
-def _(objective, rng, batch):
-    return draw(objective.objective, rng, batch)
+def draw_placed(objective, moment, batch):
+    return draw(objective.objective, moment, batch)
 
 
 @accumulate.register(Placed)

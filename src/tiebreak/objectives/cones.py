@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks, generic, kernel
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.engine.vectors import dot, fill
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import Dense, curvature_of
@@ -190,11 +191,8 @@ def project_semidefinite(k, point, out):
 
 
 @draw.register(ConeDistance)
-def _(objective, rng, batch):
-    n = objective.offsets.shape[0]
-    for k in range(batch.size):
-        batch[k] = int(rng.random() * n)
-    return batch
+def draw_cone_distance(objective, moment, batch):
+    return uniform_indices(moment, objective.offsets.shape[0], batch)
 
 
 @accumulate.register(ConeDistance)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks, kernel
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import Dense, curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey
@@ -236,11 +237,8 @@ def add_products(weight, atoms, direction, out):
 
 
 @draw.register(Dictionary)
-def _(objective, rng, batch):
-    n = objective.points.shape[0]
-    for k in range(batch.size):
-        batch[k] = int(rng.random() * n)
-    return batch
+def draw_dictionary(objective, moment, batch):
+    return uniform_indices(moment, objective.points.shape[0], batch)
 
 
 @accumulate.register(Dictionary)
@@ -265,11 +263,8 @@ def _(objective, batch, x, w, y, v, out):
 
 
 @draw.register(JointDictionary)
-def _(objective, rng, batch):
-    n = objective.points.shape[0]
-    for k in range(batch.size):
-        batch[k] = int(rng.random() * n)
-    return batch
+def draw_joint_dictionary(objective, moment, batch):
+    return uniform_indices(moment, objective.points.shape[0], batch)
 
 
 @accumulate.register(JointDictionary)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks, kernel
+from tiebreak.engine.randomness import fraction, philox
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dot_and_size, row_dots
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, room_around
@@ -116,11 +117,11 @@ def mean_error(objective, x, room, relative):
 
 
 @draw.register(Covariance)
-def _(objective, rng, batch):
+def draw_covariance(objective, moment, batch):
     n = objective.centred.size
     for k in range(batch.size):
-        i = int(rng.random() * n)
-        j = int(rng.random() * n)
+        a, b, c, d = philox(moment, k)
+        i, j = int(fraction(a, b) * n), int(fraction(c, d) * n)
         batch[k] = i + n * (j + 1)  # a pair: at least n, so that it differs from the index of a row
     return batch
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import PACKAGE, checks, generic, kernel
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.base import Objective, accumulate, draw
 from tiebreak.objectives.matrices import (
     CSR,
@@ -194,11 +195,8 @@ class LinearModel(Objective, _LinearModel):
 
 
 @draw.register(LinearModel)
-def _(objective, rng, batch):
-    n = objective.targets.size
-    for k in range(batch.size):
-        batch[k] = int(rng.random() * n)
-    return batch
+def draw_linear_model(objective, moment, batch):
+    return uniform_indices(moment, objective.targets.size, batch)
 
 
 @accumulate.register(LinearModel)

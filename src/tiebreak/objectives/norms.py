@@ -59,7 +59,7 @@ class SquaredNorm(Objective, _SquaredNorm):
 
 
 @draw.register(SquaredNorm)
-def _(objective, rng, batch):
+def draw_squared_norm(objective, moment, batch):
     fill(batch, 0)
     return batch
 

@@ -29,6 +29,7 @@ from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
 from tiebreak.domains.rounding import quiet
 from tiebreak.engine import checks, foreign_classes
 from tiebreak.engine.digest import digest
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs.bundle import Lines, best_bound
@@ -266,7 +267,7 @@ def _certify_stream(
     delta = confidence_level(0.05 if delta is None else delta)
     point = _inside(problem, x.x if hasattr(x, "certificate") else x, "x")
     others = [_inside(problem, other, "points") for other in points]
-    take: Any = Fresh(np.random.default_rng([checks.whole(seed, "seed", least=0), FRESH]))
+    take: Any = Fresh(Moments(checks.whole(seed, "seed", least=0), FRESH))
     take = Watched(take, problem, point) if check else take
     return sampled.evaluate(problem, point, take, samples, delta, others)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import cut_lmo
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
 
@@ -22,11 +23,11 @@ Take = Callable[[Any, int], Any]  # (objective, size) -> batch
 class Fresh:
     """A source of fresh samples that keeps what it gave, if that is not too much and says how large it is."""
 
-    def __init__(self, rng: np.random.Generator):
-        self.rng, self.kept, self.room = rng, [], float(KEPT_BYTES)  # type: ignore[var-annotated]
+    def __init__(self, moments: Moments):
+        self.moments, self.kept, self.room = moments, [], float(KEPT_BYTES)  # type: ignore[var-annotated]
 
     def __call__(self, objective: Any, size: int) -> Any:
-        batch = draw(objective, self.rng, np.zeros(size, dtype=np.int64))
+        batch = draw(objective, next(self.moments), np.zeros(size, dtype=np.int64))
         self.room -= bytes_of(batch)
         if self.room >= 0.0:
             self.kept.append(batch)

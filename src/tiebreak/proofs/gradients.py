@@ -23,6 +23,7 @@ import numpy as np
 
 from tiebreak.domains import Domain
 from tiebreak.engine import checks
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import AssumptionError, Computed, Oracle, OracleError, Placed, Scaled, Sum, as_objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
@@ -210,7 +211,7 @@ def terms(objective: Any, where: slice) -> Iterator[tuple[Any, slice]]:
 def batch_of(term: Any, samples: int, rng: np.random.Generator) -> Any:
     """Return a batch of different samples; of a stream, of fresh ones."""
     if term.endless:
-        return draw(term, rng, np.zeros(samples, dtype=np.int64))
+        return draw(term, next(Moments(int(rng.integers(2**32)))), np.zeros(samples, dtype=np.int64))
     return np.sort(rng.choice(term.n_samples, min(samples, term.n_samples), replace=False)).astype(np.int64)
 
 

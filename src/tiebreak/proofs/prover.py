@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
 from tiebreak.proofs.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, joined, known, look_at, tighten
@@ -79,7 +80,7 @@ def prover_of(problem: Problem, floors: Floors, delta: float, seed: list[int], s
     ``sequential`` tells whether proofs may end the run.
     """
     if problem.upper.endless or problem.lower.endless:
-        return Sampled(problem, delta, np.random.default_rng([seed[0], FRESH + 1, *seed[1:]]), sequential)
+        return Sampled(problem, delta, Moments(seed[0], FRESH + 1, *seed[1:]), sequential)
     return Exact(problem, floors)
 
 
@@ -136,9 +137,9 @@ class Sampled(Prover):
 
     certain = False
 
-    def __init__(self, problem: Problem, delta: float, rng: np.random.Generator, sequential: bool):
+    def __init__(self, problem: Problem, delta: float, moments: Moments, sequential: bool):
         super().__init__(problem)
-        self.delta, self.rng, self.sequential = delta, rng, sequential
+        self.delta, self.moments, self.sequential = delta, moments, sequential
         self.claims = 0  # how often the tolerances seemed to be reached, and bounds were made to prove it
         self.recent: tuple[Fresh, int] | None = None  # the samples of the last record, and their number
         self.resumed = False
@@ -152,7 +153,7 @@ class Sampled(Prover):
         return sum(samples if level.endless else level.n_samples for level in (self.problem.upper, self.problem.lower))
 
     def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
-        fresh, samples = Fresh(self.rng), self._samples(queries)
+        fresh, samples = Fresh(self.moments), self._samples(queries)
         take = Watched(fresh, self.problem, x) if self.check else fresh
         certificate = self._evaluate(x, take, samples, self.delta, origin)
         self.check = False
@@ -167,14 +168,14 @@ class Sampled(Prover):
         """
         self.claims += 1
         delta = self.delta / (self.claims * (self.claims + 1))
-        certificate = self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+        certificate = self._evaluate(x, Fresh(self.moments), max(self._samples(queries), FINAL_LEAST), delta, origin)
         return certificate._replace(confidence=1.0 - self.delta)  # that of all of them, of which this one is chosen
 
     def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
         """Return bounds that no decision depended on, from as many samples as are due."""
         delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta
         try:
-            certificate = self._evaluate(x, Fresh(self.rng), max(self._samples(queries), FINAL_LEAST), delta, origin)
+            certificate = self._evaluate(x, Fresh(self.moments), max(self._samples(queries), FINAL_LEAST), delta, origin)
         except EndOfStream:  # the samples of the last record know nothing of the steps since then
             fresh, samples = self.recent or (None, 0)
             take = fresh and fresh.again()
@@ -192,8 +193,8 @@ class Sampled(Prover):
         return evaluate(self.problem, x, take, samples, delta, points, self.resumed)
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
-        return {"fresh_rng": self.rng.bit_generator.state, "claims": self.claims}, {}
+        return {"fresh_moments": self.moments.count, "claims": self.claims}, {}
 
     def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
-        self.rng.bit_generator.state, self.claims = meta["fresh_rng"], meta["claims"]
+        self.moments.count, self.claims = meta["fresh_moments"], meta["claims"]
         self.resumed = True

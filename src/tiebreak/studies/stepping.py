@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak
+from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, Budget
 
 
@@ -48,12 +49,12 @@ def steps(problem: tiebreak.Problem, method: Any, x0: np.ndarray, iterations: in
     True
     """
     method = method.for_problem(problem, Budget(math.inf, iterations))
-    constants, rng = method.constants(problem), np.random.default_rng(seed)
+    constants, keys = method.constants(problem), keys_of([seed])
     state = method.start(problem, constants, x0)
     schedules = method.schedule_values(np.arange(iterations))
     slack = schedules[list(method.limits).index("slack")]
     for t in range(iterations):
-        outcome = method.loop(problem, state, constants, *(values[t : t + 1] for values in schedules), rng)
+        outcome = method.loop(problem, state, constants, *(values[t : t + 1] for values in schedules), keys)
         if outcome != DONE:
             raise tiebreak.NonFiniteError(f"an objective became NaN or infinite at iteration {t}")
         lower, upper = state.lower, state.upper

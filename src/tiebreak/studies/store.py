@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Store:
             "record": outcome.record,
             "wall_seconds": seconds,
             "cpu_seconds": cpu_seconds,
-            "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": versions(),
         }
         text, mark = json.dumps(description, indent=1).encode(), f".{os.getpid()}"  # two commands may do the same run

@@ -13,6 +13,7 @@ import numpy as np
 
 from tiebreak.domains import Box, Product
 from tiebreak.engine import checks
+from tiebreak.engine.randomness import Moment, uniform_indices
 from tiebreak.objectives.base import ACCURACY, Objective, accumulate, draw
 
 
@@ -322,12 +323,8 @@ class FiniteSum(Computed):
 
 
 @draw.register(FiniteSum)
-def _(objective: FiniteSum, rng: np.random.Generator, batch: np.ndarray) -> np.ndarray:
-    if batch.size == 1:  # the same stream, without the cost of small arrays
-        batch[0] = int(rng.random() * objective.n)
-    else:
-        batch[:] = rng.random(batch.size) * objective.n
-    return batch
+def draw_finite_sum(objective: FiniteSum, moment: Moment, batch: np.ndarray) -> np.ndarray:
+    return uniform_indices(moment, objective.n, batch)
 
 
 @accumulate.register(Computed)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak.engine import checks
+from tiebreak.engine.randomness import Moment, generator
 from tiebreak.objectives.adapters.callables import Computed, EndOfStream, OracleError, check_knowledge
 from tiebreak.objectives.base import accumulate, draw
 
@@ -151,8 +152,8 @@ class Stream(Computed):
 
 
 @draw.register(Stream)
-def _(objective: Stream, rng: np.random.Generator, batch: np.ndarray) -> Any:
-    return objective.sample(rng, batch.size)
+def draw_stream(objective: Stream, moment: Moment, batch: np.ndarray) -> Any:
+    return objective.sample(generator(moment), batch.size)
 
 
 def rows_in(batch: Any) -> int | None:
