@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 import tiebreak
 from tiebreak import FiniteSum, Huber, L1Ball, LeastSquares, Logistic, Problem, SquaredNorm
+from tiebreak.engine.randomness import Moment, keys_of, uniform_indices
 
 settings.register_profile("tiebreak", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("tiebreak")
@@ -67,3 +68,16 @@ def callable_problem(problem) -> Problem:
 
 
 QUICK = tiebreak.SBCGF(step=1e-2, slack=1e-6)
+
+
+class Draws:
+    """The samples of each iteration, for reference implementations: those that a run with this seed draws."""
+
+    def __init__(self, problem, seed):
+        self.levels, self.keys, self.drawn = problem[:2], keys_of([seed]), {}
+
+    def indices(self, objective, t, size):
+        """The next indices that iteration t draws of an objective."""
+        level = next(i for i, other in enumerate(self.levels) if other is objective)
+        turn = self.drawn[level, t] = self.drawn.get((level, t), -1) + 1
+        return uniform_indices(Moment(self.keys[level], t, turn, 0), objective.n_samples, np.empty(size, dtype=np.int64))

@@ -45,15 +45,13 @@ def test_values_that_make_no_sense_are_named(schedule, largest, message):
 
 def test_the_constants_of_the_paper():
     """γ_{t+1} = 0.01/(t + 2), K_t = 10⁻⁴/√(t + 1), weights 1/(t + 1); γ = 10⁻⁵; first point with 0.1/(t + 2)."""
-    step, slack, momentum, upper_momentum = SBCGI(preset="paper").schedule_values(T)
-    np.testing.assert_allclose(step, 0.01 / (T + 2))
-    np.testing.assert_allclose(slack, 1e-4 / np.sqrt(T + 1))
-    np.testing.assert_allclose(momentum, 1 / (T + 1))
-    np.testing.assert_array_equal(upper_momentum, momentum)
-    step, slack = SBCGF(preset="paper").schedule_values(T)
-    np.testing.assert_allclose(step, np.full(5, 1e-5))
-    np.testing.assert_allclose(slack, 1e-4 / np.sqrt(T + 1))
-    np.testing.assert_allclose(SBCGF().seeks_with.schedule_values(T)[0], 0.1 / (T + 2))
+    stormy, finite = SBCGI(preset="paper"), SBCGF(preset="paper")
+    np.testing.assert_allclose(stormy.given("step")(T), 0.01 / (T + 2))
+    np.testing.assert_allclose(stormy.given("slack")(T), 1e-4 / np.sqrt(T + 1))
+    np.testing.assert_allclose(stormy.given("momentum")(T), 1 / (T + 1))
+    np.testing.assert_allclose(finite.given("step")(T), np.full(5, 1e-5))
+    np.testing.assert_allclose(finite.given("slack")(T), 1e-4 / np.sqrt(T + 1))
+    np.testing.assert_allclose(finite.seeks_with.given("step")(T), 0.1 / (T + 2))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_the_constants_of_the_paper():
     [
         (
             lambda: SBCGI(preset="papier"),
-            "`preset` of SBCGI must be one of 'paper', 'paper-dictionary', 'auto'",
+            "`preset` of SBCGI must be one of 'auto', 'paper', 'paper-dictionary'",
         ),
         (lambda: SBCGI(batch_size=0), "`batch_size` must be a whole number ≥ 1, got 0"),
         (lambda: SBCGF(upper_period=-1), "`upper_period` must be a whole number ≥ 1, got -1"),

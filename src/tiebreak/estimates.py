@@ -1,4 +1,9 @@
-"""How an estimate of a value and a gradient moves from x_{t−1} to x_t.
+"""How an objective's value and gradient at x_t are estimated: exactly, from one batch, by STORM or by SPIDER.
+
+An estimate is a *plan*, a value whose type chooses the update, and a *memory*, which carries what is known from one
+iteration to the next. The loops of the methods call :func:`estimate` and know no plan by name. A plan also has a
+:func:`cost`, from which budgets are planned; what was really spent is counted in the memory. A new plan needs one file: its
+class, :func:`estimate` and :func:`cost` registered for it, and, if it must remember more, :func:`memory_for`.
 
 STORM: Cutkosky and Orabona, Momentum-based variance reduction in non-convex SGD, NeurIPS 2019.
 SPIDER: Fang, Li, Lin and Zhang, SPIDER: near-optimal non-convex optimization, NeurIPS 2018.
@@ -6,20 +11,22 @@ SPIDER: Fang, Li, Lin and Zhang, SPIDER: near-optimal non-convex optimization, N
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.engine import kernel
+from tiebreak.engine import generic, kernel
 from tiebreak.engine.randomness import turn_of
 from tiebreak.engine.vectors import fill, scale
 from tiebreak.objectives.base import accumulate, draw, everything
 
-SMALLEST_FACTOR = 1e-6  # below it the factor is multiplied into the vector
+SMALLEST_FACTOR = 1e-6  # factor of a memory below which it is multiplied into the direction
+LEAST_DRAWS = 8  # draws from which a standard error is found
 
 
-class Estimate(NamedTuple):
+class Memory(NamedTuple):
     """What is known of one objective F at the current point.
 
     The gradient is kept as factor · direction, so that a step of STORM need not rescale the whole vector: on sparse data it
@@ -29,57 +36,220 @@ class Estimate(NamedTuple):
     direction: np.ndarray  # ∇F̂_t / factor
     factor: np.ndarray  # one positive number
     value: np.ndarray  # F̂_t, one number
+    error: np.ndarray  # the standard error of F̂_0, one number; 0 if it is exact or not known
     batch: np.ndarray  # the samples of this iteration
+    spent: np.ndarray  # samples drawn and gradients evaluated so far
 
 
-def no_estimate(dimension: int, batch_size: int) -> Estimate:
-    """Return an estimate that has not seen a sample."""
-    return Estimate(np.zeros(dimension), np.ones(1), np.zeros(1), np.zeros(batch_size, dtype=np.int64))
+class Exact(NamedTuple):
+    """F̂_t = F(x_t)."""
+
+    samples: np.ndarray  # the batch of all samples
 
 
-@kernel
-def storm(objective, estimate, moment, x, previous, keep):
-    """Set F̂_t ← F_B(x_t) + keep · (F̂_{t−1} − F_B(x_{t−1})), keep = 1 − momentum, and its gradient likewise."""
-    batch = draw(objective, moment, estimate.batch)
-    factor = keep * estimate.factor[0]
-    if factor < SMALLEST_FACTOR:
-        scale(factor, estimate.direction)
-        factor = 1.0
-    at_x, at_previous = accumulate(objective, batch, x, 1.0 / factor, previous, -keep / factor, estimate.direction)
-    estimate.factor[0] = factor
-    estimate.value[0] = at_x + keep * (estimate.value[0] - at_previous)
+class Sampled(NamedTuple):
+    """F̂_t = F_B(x_t), with a fresh batch B."""
+
+    batch_size: int
 
 
-@kernel
-def gradient_at(objective, batch, x, out):
-    """Set out to the gradient at x of the mean over a batch, and return the mean."""
-    fill(out, 0.0)
-    value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, out)
-    return value
+class Storm(NamedTuple):
+    """F̂_t = F_B(x_t) + (1 − α_t) (F̂_{t−1} − F_B(x_{t−1})), with a fresh batch B."""
+
+    momentum: Any  # α_t
+    batch_size: int
+    first: Any  # how F̂_0 is made: OneBatch, Exact or Several
 
 
-class First(NamedTuple):
-    """What a first estimate is made of."""
+class Spider(NamedTuple):
+    """F̂_t = F(x_t) if q divides t, else F̂_{t−1} + F_B(x_t) − F_B(x_{t−1}), with a fresh batch B."""
 
-    batch: np.ndarray  # all samples; of a stream, room for as many as are drawn at once
-    draws: int  # how often at most; 0: the estimate is exact
+    samples: np.ndarray  # the batch of all samples
+    batch_size: int  # S
+    period: int  # q
+
+
+class OneBatch(NamedTuple):
+    """STORM begins with F_B(x_0)."""
+
+
+class Several(NamedTuple):
+    """STORM on a stream begins with the mean over batches, as many as the error of the value asks for."""
+
+    batch: np.ndarray  # room for the samples of one draw
+    draws: int  # draws at most
     error: float  # the standard error of the value at which no more are drawn
 
 
-LEAST_DRAWS = 8  # from which a standard error is found
+class Once(NamedTuple):
+    """An estimate that is made in the first iteration only; of interest for its cost."""
+
+    plan: Any
+
+
+@generic
+def estimate(plan, objective, memory, x, previous, k, moment):
+    """Make F̂_t in the memory and count what it takes; k is the place of t in the schedules, ``previous`` is x_{t−1}."""
+
+
+@generic
+def renewed_variance(plan, variance, innovation, k, moment):
+    """Return the variance of a number made of F̂_t, from that of F̂_{t−1} and by how much the fresh samples moved it."""
+
+
+@functools.singledispatch
+def cost(plan: Any, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples drawn and the gradients evaluated in each iteration t, at most."""
+    raise NotImplementedError(f"`cost` is not registered for {type(plan).__name__}")
+
+
+@functools.singledispatch
+def memory_for(plan: Any, dimension: int) -> Any:
+    """Return the memory of a plan that has not seen a sample."""
+    return Memory(
+        direction=np.zeros(dimension),
+        factor=np.ones(1),
+        value=np.zeros(1),
+        error=np.zeros(1),
+        batch=np.zeros(getattr(plan, "batch_size", 1), dtype=np.int64),
+        spent=np.zeros(2, dtype=np.int64),
+    )
 
 
 @kernel
-def first_estimate(objective, estimate, first, moment, x):
-    """Set F̂_0 to F(x_0), or for a stream to the mean over several batches, and its gradient likewise.
+def look(objective, batch, memory, x):
+    """Set F̂ to the mean over a batch at x."""
+    fill(memory.direction, 0.0)
+    memory.value[0], _ = accumulate(objective, batch, x, 1.0, x, 0.0, memory.direction)
+    memory.factor[0] = 1.0
 
-    Return the standard error of the value and the number of batches that were not needed.
-    """
-    fill(estimate.direction, 0.0)
+
+# Exact
+
+
+def exact(objective: Any) -> Exact:
+    """Return the plan of exact estimates."""
+    return Exact(everything(objective))
+
+
+@estimate.register(Exact)
+def estimate_exactly(plan, objective, memory, x, previous, k, moment):
+    look(objective, plan.samples, memory, x)
+    memory.spent[0] += plan.samples.size
+    memory.spent[1] += plan.samples.size
+
+
+@renewed_variance.register(Exact)
+def exact_variance(plan, variance, innovation, k, moment):
+    return 0.0
+
+
+@cost.register
+def exact_cost(plan: Exact, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    queries = np.full(t.shape, plan.samples.size)
+    return queries, queries
+
+
+@cost.register
+def cost_of_once(plan: Once, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    queries, evaluations = cost(plan.plan, t)
+    return np.where(t == 0, queries, 0), np.where(t == 0, evaluations, 0)
+
+
+# One batch
+
+
+@estimate.register(Sampled)
+def estimate_from_batch(plan, objective, memory, x, previous, k, moment):
+    look(objective, draw(objective, moment, memory.batch), memory, x)
+    memory.spent[0] += plan.batch_size
+    memory.spent[1] += plan.batch_size
+
+
+@cost.register
+def sampled_cost(plan: Sampled, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    queries = np.full(t.shape, plan.batch_size)
+    return queries, queries
+
+
+# STORM
+
+
+@estimate.register(Storm)
+def estimate_by_storm(plan, objective, memory, x, previous, k, moment):
+    # One call of `accumulate`, at t = 0 too: its code becomes part of this one.
+    if moment.iteration == 0:
+        if begin(plan.first, objective, memory, x, moment):
+            return
+        keep, batch = 0.0, first_batch(plan.first, objective, memory, moment)
+    else:
+        keep, batch = 1.0 - plan.momentum[k], draw(objective, moment, memory.batch)
+        memory.spent[0] += memory.batch.size
+        memory.spent[1] += 2 * memory.batch.size
+    factor = keep * memory.factor[0]
+    if factor < SMALLEST_FACTOR:
+        scale(factor, memory.direction)
+        factor = 1.0
+    at_x, at_previous = accumulate(objective, batch, x, 1.0 / factor, previous, -keep / factor, memory.direction)
+    memory.factor[0] = factor
+    memory.value[0] = at_x + keep * (memory.value[0] - at_previous)
+
+
+@renewed_variance.register(Storm)
+def storm_variance(plan, variance, innovation, k, moment):
+    keep = 1.0 - plan.momentum[k]
+    return keep * keep * variance + innovation * innovation
+
+
+@cost.register
+def storm_cost(plan: Storm, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    first = {OneBatch: lambda: plan.batch_size, Exact: lambda: plan.first.samples.size}
+    at_first = first.get(type(plan.first), lambda: plan.first.batch.size * plan.first.draws)()
+    queries = np.where(t == 0, at_first, plan.batch_size)
+    return queries, queries * np.where(t == 0, 1, 2)
+
+
+@generic
+def begin(first, objective, memory, x, moment):
+    """Make F̂_0 and its standard error, unless it is made of one batch; return whether it is made."""
+
+
+@generic
+def first_batch(first, objective, memory, moment):
+    """Return the one batch that F̂_0 is made of, and count it."""
+
+
+@begin.register(OneBatch)
+def begin_with_batch(first, objective, memory, x, moment):
+    return False
+
+
+@first_batch.register(OneBatch)
+def draw_first_batch(first, objective, memory, moment):
+    memory.spent[0] += memory.batch.size
+    memory.spent[1] += memory.batch.size
+    return draw(objective, moment, memory.batch)
+
+
+@begin.register(Exact)
+def begin_exactly(first, objective, memory, x, moment):
+    return False
+
+
+@first_batch.register(Exact)
+def take_all(first, objective, memory, moment):
+    memory.spent[0] += first.samples.size
+    memory.spent[1] += first.samples.size
+    return first.samples
+
+
+@begin.register(Several)
+def begin_with_several(first, objective, memory, x, moment):
+    fill(memory.direction, 0.0)
     mean, squares, error, k = 0.0, 0.0, 0.0, 0
-    while k < max(first.draws, 1):
-        batch = draw(objective, turn_of(moment, k), first.batch) if first.draws > 0 else first.batch
-        value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, estimate.direction)
+    while k < first.draws:
+        batch = draw(objective, turn_of(moment, k), first.batch)
+        value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, memory.direction)
         k += 1
         change = value - mean
         mean += change / k
@@ -88,48 +258,49 @@ def first_estimate(objective, estimate, first, moment, x):
             error = math.sqrt(squares / (k * (k - 1)))
         if k >= LEAST_DRAWS and error <= first.error:
             break
-    if k > 1:
-        scale(1.0 / k, estimate.direction)
-    estimate.factor[0] = 1.0
-    estimate.value[0] = mean
-    return error, max(first.draws, 1) - k
+    scale(1.0 / k, memory.direction)
+    memory.factor[0], memory.value[0], memory.error[0] = 1.0, mean, error
+    memory.spent[0] += k * first.batch.size
+    memory.spent[1] += k * first.batch.size
+    return True
 
 
-class Sampling(NamedTuple):
-    """How SPIDER samples one objective."""
-
-    everything: np.ndarray  # the batch of all samples
-    batch_size: int  # S
-    period: int  # q: every q-th estimate is exact
+@first_batch.register(Several)
+def no_first_batch(first, objective, memory, moment):
+    return memory.batch
 
 
-def spider_sampling(objective: Any, batch_size: int | None, period: int | None) -> Sampling:
-    """Return how to sample an objective; S and q are ⌊√n⌋ if they are not given."""
+# SPIDER
+
+
+def spider(objective: Any, batch_size: int | None, period: int | None) -> Spider:
+    """Return the plan of SPIDER; S and q are ⌊√n⌋ if they are not given."""
     root = math.isqrt(objective.n_samples)
-    return Sampling(everything(objective), batch_size or root, period or root)
+    return Spider(everything(objective), batch_size or root, period or root)
 
 
-@kernel
-def spider(objective, estimate, sampling, t, moment, x, previous):
-    """Set F̂_t ← F(x_t) if q divides t, else F̂_{t−1} + F_B(x_t) − F_B(x_{t−1}); and its gradient likewise."""
-    if t % sampling.period == 0:
-        fill(estimate.direction, 0.0)
-        at_x, at_previous = accumulate(objective, sampling.everything, x, 1.0, x, 0.0, estimate.direction)
-        estimate.value[0] = at_x
+@estimate.register(Spider)
+def estimate_by_spider(plan, objective, memory, x, previous, k, moment):
+    # One call of `accumulate`, whether the estimate is exact or not: its code becomes part of this one.
+    exactly = moment.iteration % plan.period == 0
+    if exactly:
+        fill(memory.direction, 0.0)
+        batch, other, weight = plan.samples, x, 0.0
     else:
-        batch = draw(objective, moment, estimate.batch)
-        at_x, at_previous = accumulate(objective, batch, x, 1.0, previous, -1.0, estimate.direction)
-        estimate.value[0] += at_x - at_previous
+        batch, other, weight = draw(objective, moment, memory.batch), previous, -1.0
+    at_x, at_other = accumulate(objective, batch, x, 1.0, other, weight, memory.direction)
+    memory.value[0] = at_x if exactly else memory.value[0] + (at_x - at_other)
+    memory.spent[0] += batch.size
+    memory.spent[1] += batch.size if exactly else 2 * batch.size
 
 
-def storm_cost(t: np.ndarray, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the samples drawn and the gradients evaluated in each iteration t."""
-    queries = np.full(t.shape, batch_size)
-    return queries, queries * np.where(t == 0, 1, 2)
+@renewed_variance.register(Spider)
+def spider_variance(plan, variance, innovation, k, moment):
+    return 0.0 if moment.iteration % plan.period == 0 else variance + innovation * innovation
 
 
-def spider_cost(t: np.ndarray, sampling: Sampling) -> tuple[np.ndarray, np.ndarray]:
-    """Return the samples drawn and the gradients evaluated in each iteration t; an exact estimate reads each sample once."""
-    exact = t % sampling.period == 0
-    queries = np.where(exact, sampling.everything.size, sampling.batch_size)
-    return queries, queries * np.where(exact, 1, 2)
+@cost.register
+def spider_cost(plan: Spider, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    exactly = t % plan.period == 0
+    queries = np.where(exactly, plan.samples.size, plan.batch_size)
+    return queries, queries * np.where(exactly, 1, 2)

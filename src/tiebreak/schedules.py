@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,58 @@ class geometric:
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
         return self.first * (self.last / self.first) ** np.minimum(np.asarray(t) / self.length, 1.0)
+
+
+@dataclass(frozen=True)
+class opened:
+    """A schedule that has one value at first: before iteration ``until``.
+
+    Examples
+    --------
+    >>> opened(0.5, 2, power(1.0, 1.0))(np.arange(4)).round(2)
+    array([0.5 , 0.5 , 0.33, 0.25])
+    """
+
+    value: float
+    until: int
+    then: Schedule
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return np.where(np.asarray(t) < self.until, self.value, self.then(t))
+
+
+@dataclass(frozen=True)
+class held:
+    """A schedule that is held at first at its value at iteration ``until``.
+
+    Examples
+    --------
+    >>> held(power(1.0, 1.0), 1)(np.arange(3)).round(2)
+    array([0.5 , 0.5 , 0.33])
+    """
+
+    schedule: Schedule
+    until: int
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.schedule(np.maximum(t, self.until))
+
+
+@dataclass(frozen=True)
+class squared:
+    """A factor times the square of a schedule.
+
+    Examples
+    --------
+    >>> squared(2.0, constant(3.0))(np.arange(2))
+    array([18., 18.])
+    """
+
+    factor: float
+    schedule: Schedule
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.factor * np.square(self.schedule(t))
 
 
 @dataclass(frozen=True)
@@ -303,4 +355,76 @@ def _one_by_one(schedule: Schedule, t: np.ndarray, name: str) -> np.ndarray:
         values[i] = checks.as_float(value)
         if math.isnan(values[i]) and not isinstance(value, float):
             raise ScheduleError(f"`{name}` must be a number for each t, got {checks.shown(value)} at iteration {k}", k)
+    return values
+
+
+# The plan of a method is a tree of named tuples. Its schedules are leaves, and become arrays for a range of iterations.
+
+
+@dataclass(frozen=True)
+class Given:
+    """A leaf of a plan: a schedule as the user or a preset gave it, to be checked wherever it is evaluated."""
+
+    schedule: Schedule
+    name: str
+    largest: float = math.inf
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return evaluate(self.schedule, t, self.name, self.largest)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A leaf of a plan: a function of iterations that other schedules make, such as the weights of a mean."""
+
+    function: Schedule
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        return self.function(t)
+
+
+def evaluated(plan: Any, t: np.ndarray) -> Any:
+    """Return a plan with arrays for iterations t in the place of its schedules."""
+    # Users' functions first: a schedule of the library may be made of one, and would be blamed for it.
+    values = {id(leaf): leaf(t) for leaf in sorted(_leaves(plan), key=_of_library)}
+    return _replaced(plan, values)
+
+
+def _leaves(plan: Any) -> list[Any]:
+    if isinstance(plan, (Given, Derived)):
+        return [plan]
+    return [leaf for part in plan for leaf in _leaves(part)] if isinstance(plan, tuple) else []
+
+
+def _of_library(leaf: Any) -> bool:
+    return isinstance(leaf, Derived) or is_dataclass(leaf.schedule)
+
+
+def _replaced(plan: Any, values: dict[int, np.ndarray]) -> Any:
+    if isinstance(plan, (Given, Derived)):
+        return values[id(plan)]
+    return type(plan)(*(_replaced(part, values) for part in plan)) if isinstance(plan, tuple) else plan
+
+
+def evaluated_until(plan: Any, t: np.ndarray) -> tuple[Any, int, ScheduleError | None]:
+    """Return a plan with the values of its schedules up to where one of them fails, how many, and what it fails with."""
+    try:
+        return evaluated(plan, t), t.size, None
+    except ScheduleError as error:  # a value at t may need a schedule at t + 1: one less than was asked for
+        before = t[: min(int(np.searchsorted(t, error.iteration)), t.size - 1)]
+        return (*evaluated_until(plan, before)[:2], error)
+
+
+def values_of(plan: Any, t: np.ndarray) -> list[np.ndarray]:
+    """Return the values of a plan's schedules at iterations t, up to where one of them fails."""
+    _, count, _ = evaluated_until(plan, t)
+    return [leaf(t[:count]) for leaf in _leaves(plan)]
+
+
+def part_of(plan: Any, values: Any, low: int, high: int) -> Any:
+    """Return a plan with a range of the values that its schedules have."""
+    if isinstance(plan, (Given, Derived)):
+        return values[low:high]
+    if isinstance(plan, tuple):
+        return type(plan)(*(part_of(*pair, low, high) for pair in zip(plan, values, strict=True)))
     return values

@@ -23,8 +23,9 @@ from tiebreak import (
     SquaredNorm,
     minimize,
 )
+from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import Budget
-from tiebreak.methods.cutting import model_at
+from tiebreak.methods.cut_rules import model_at
 
 AUTOMATIC = [SBCGF(preset="auto"), SBCGI(preset="auto"), CGBiO(preset="auto"), Auto()]
 
@@ -88,26 +89,28 @@ def test_convexity_is_asked_for_where_it_is_not_known(method):
 @pytest.mark.parametrize("kind", [SBCGF, SBCGI, CGBiO])
 def test_a_run_without_a_counted_end_has_steps_that_shrink(kind):
     method = kind(preset="auto").for_problem(regression(), Budget())
-    steps = method.schedule_values(np.array([0, 1000, 1_000_000]))[0]
+    steps = method.given("step")(np.array([0, 1000, 1_000_000]))
     assert (np.diff(steps) < 0.0).all()
 
 
 def test_where_f_is_not_convex_steps_fall_to_zero_and_its_estimate_is_renewed_faster():
+    T = np.array([0, 500, 1000])
     rough = Problem(FiniteSum(12, 18, regression().upper.value_and_gradient, convex=False), *regression()[1:])
     method = SBCGI(preset="auto").for_problem(rough, Budget(iterations=1000.0))
-    step, _, momentum, upper_momentum = method.schedule_values(np.array([0, 500, 1000]))
+    step, momentum, upper_momentum = (method.given(name)(T) for name in ("step", "momentum", "upper_momentum"))
     np.testing.assert_allclose(step, 0.5 * 1000 ** (-2 / 3) * np.array([1.0, 0.5, 0.0]))
     assert (upper_momentum > momentum).all()
     for kind in (SBCGF, CGBiO):
-        step = kind(preset="auto").for_problem(rough, Budget(iterations=1000.0)).schedule_values(np.array([0, 500, 1000]))[0]
+        step = kind(preset="auto").for_problem(rough, Budget(iterations=1000.0)).given("step")(T)
         np.testing.assert_allclose(step, 0.5 / np.sqrt(1000) * np.array([1.0, 0.5, 0.0]))
 
 
 def test_the_estimates_of_both_levels_have_one_momentum_unless_told_otherwise():
-    same = SBCGI(preset="auto", momentum=0.3).for_problem(regression()).schedule_values(np.arange(3))
-    np.testing.assert_array_equal(same[2], same[3])
-    other = SBCGI(momentum=0.3, upper_momentum=0.1).schedule_values(np.arange(3))
-    assert other[2][0] == 0.3 and other[3][0] == 0.1
+    for method in (SBCGI(momentum=0.3), SBCGI(preset="paper", momentum=0.3)):
+        plan = method.for_problem(regression()).plan(regression())
+        np.testing.assert_array_equal(plan.upper.momentum(np.arange(3)), plan.lower.momentum(np.arange(3)))
+    plan = SBCGI(momentum=0.3, upper_momentum=0.1).plan(regression())
+    assert plan.lower.momentum(np.arange(1))[0] == 0.3 and plan.upper.momentum(np.arange(1))[0] == 0.1
 
 
 @pytest.mark.parametrize("kind", [SBCGI, SBCGF])
@@ -145,12 +148,13 @@ def test_three_standard_errors_keep_a_minimiser_of_g_in_the_cut_where_none_loses
     problem = regression()._replace(lower=LeastSquares(np.repeat(A, 2, axis=0), np.repeat(a, 2) + noise))
     x0 = minimize(problem, FISTA(level="lower"), max_queries=200_000).x
     method = kind(preset="auto", step=1e-4, **({"momentum": 0.02} if kind is SBCGI else {})).for_problem(problem)
-    constants, rng = method.constants(problem), np.random.default_rng(0)
-    state = method.start(problem, constants, x0)
+    plan, keys = method.plan(problem), keys_of([0])
+    state = method.start(problem, plan, x0)
     excess, errors = [], []
-    for t in range(600):
-        method.loop(problem, state, constants, *method.schedule_values(np.array([t])), rng)
-        excess.append(model_at(state.lower, x0, state.previous) - state.anchor[0])  # > 0: x_0 is cut off without slack
+    for _ in range(600):
+        before = state.x.copy()
+        method.advance(problem, state, plan, 1, keys)
+        excess.append(model_at(state.lower, x0, before) - state.anchor[0])  # > 0: x_0 is cut off without slack
         errors.append(np.sqrt(state.variance[0]))
     excess, errors = np.array(excess), np.array(errors)
     assert (excess > 0.0).mean() > 0.1

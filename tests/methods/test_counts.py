@@ -11,7 +11,7 @@ from conftest import linear_data, make_objective
 from tiebreak import FiniteSum, L1Ball, LeastSquares, Problem, minimize
 from tiebreak.engine import interpreted
 from tiebreak.methods import METHODS
-from tiebreak.objectives.base import draw
+from tiebreak.objectives import draw, uniform_indices
 
 
 class Counting(FiniteSum):
@@ -23,11 +23,10 @@ class Counting(FiniteSum):
 
 
 @draw.register(Counting)
-def draw_and_count(objective, rng, batch):
+def draw_and_count(objective, moment, batch):
     if isinstance(objective.value_and_grad, Function):  # not in the rehearsal, in which nothing is asked
         objective.value_and_grad.drawn += batch.size
-    batch[:] = rng.random(batch.size) * objective.n
-    return batch
+    return uniform_indices(moment, objective.n, batch)
 
 
 class Function:

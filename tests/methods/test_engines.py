@@ -9,6 +9,8 @@ from conftest import callable_copy, make_objective
 from tiebreak import METHODS as ALL
 from tiebreak import SBCGF, SBCGI, CGBiO, L1Ball, L2Ball, Problem, SpiderFW, minimize
 from tiebreak.engine import interpreted
+from tiebreak.engine.randomness import keys_of
+from tiebreak.schedules import evaluated
 
 LINEAR = [(name, kind) for name in ("least-squares", "logistic", "huber") for kind in ("dense", "csr")]
 PAIRS = [(pair, pair) for pair in LINEAR] + [(("squared-norm", ""), LINEAR[0]), (LINEAR[0], ("squared-norm", ""))]
@@ -28,12 +30,12 @@ def check_all_ways(problem, method):
     assert problem.compiled
     x0 = problem.domain.project(np.random.default_rng(0).standard_normal(problem.dimension))
     method = method.for_problem(problem)
-    constants = method.constants(problem)
-    schedules = method.schedule_values(np.arange(40))
+    plan = method.plan(problem)
+    values = evaluated(plan, np.arange(40))
 
     def run(loop):
-        state = method.start(problem, constants, x0)
-        assert loop(problem, state, constants, *schedules, np.random.default_rng(7)) == 0
+        state = method.start(problem, plan, x0)
+        assert loop(problem, state, values, 40, keys_of([7])) == 0
         assert state.iteration[0] == 40
         return np.concatenate([state.x, method.answer(state)])
 

@@ -12,7 +12,7 @@ import itertools
 import cvxpy
 import numpy as np
 import pytest
-from conftest import linear_data, make_objective
+from conftest import Draws, linear_data, make_objective
 from scipy.optimize import brentq, linprog
 
 from tiebreak import (
@@ -30,6 +30,7 @@ from tiebreak import (
     power,
 )
 from tiebreak.engine import interpreted
+from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import (
     AIRG,
     DBGD,
@@ -58,11 +59,10 @@ ROUNDS, RADIUS = 40, 2.0
 def follow(method, problem, x0, seed):
     """Yield the point and the answer of the library's method after each iteration."""
     method = method.for_problem(problem)
-    constants = method.constants(problem)
-    state = method.start(problem, constants, x0)
-    rng = np.random.default_rng(seed)
-    for t in itertools.count():
-        assert method.loop(problem, state, constants, *method.schedule_values(np.array([t])), rng) == 0
+    plan, keys = method.plan(problem), keys_of([seed])
+    state = method.start(problem, plan, x0)
+    while True:
+        assert method.advance(problem, state, plan, 1, keys) == 0
         yield state.x.copy(), method.answer(state).copy()
 
 
@@ -110,10 +110,6 @@ def at(objective, x, indices=slice(None)):
     return 0.5 * np.mean(w * residual**2), A.T @ (w * residual) / len(b)
 
 
-def draw(rng, objective, size):
-    return np.floor(rng.random(size) * objective.n_samples).astype(int)
-
-
 def l1_vertex(c):
     s = np.zeros_like(c)
     i = int(np.argmax(np.abs(c)))
@@ -143,8 +139,8 @@ class Storm:
     def __init__(self, objective, batch):
         self.objective, self.batch, self.estimate = objective, batch, None
 
-    def __call__(self, rng, x, previous, momentum):
-        batch = draw(rng, self.objective, self.batch)
+    def __call__(self, draws, x, previous, t, momentum):
+        batch = draws.indices(self.objective, t, self.batch)
         new, old = at(self.objective, x, batch), at(self.objective, previous, batch)
         if self.estimate is None:
             self.estimate = new
@@ -159,28 +155,28 @@ class Spider:
     def __init__(self, objective, batch, period):
         self.objective, self.batch, self.period = objective, batch, period
 
-    def __call__(self, rng, x, previous, t):
+    def __call__(self, draws, x, previous, t):
         if t % self.period == 0:
             self.estimate = at(self.objective, x)
         else:
-            batch = draw(rng, self.objective, self.batch)
+            batch = draws.indices(self.objective, t, self.batch)
             new, old = at(self.objective, x, batch), at(self.objective, previous, batch)
             self.estimate = tuple(h + n - o for h, n, o in zip(self.estimate, new, old, strict=True))
         return self.estimate
 
 
 def storm_fw(problem, level, x, step, momentum, batch, seed=3):
-    rng, storm, previous = np.random.default_rng(seed), Storm(getattr(problem, level), batch), x
+    draws, storm, previous = Draws(problem, seed), Storm(getattr(problem, level), batch), x
     for t in itertools.count():
-        _, gradient = storm(rng, x, previous, momentum(t))
+        _, gradient = storm(draws, x, previous, t, momentum(t))
         previous, x = x, (1 - step(t)) * x + step(t) * minimiser(problem.domain, gradient)
         yield x, x
 
 
 def spider_fw(problem, level, x, step, batch, period, seed=3):
-    rng, spider, previous = np.random.default_rng(seed), Spider(getattr(problem, level), batch, period), x
+    draws, spider, previous = Draws(problem, seed), Spider(getattr(problem, level), batch, period), x
     for t in itertools.count():
-        _, gradient = spider(rng, x, previous, t)
+        _, gradient = spider(draws, x, previous, t)
         previous, x = x, (1 - step(t)) * x + step(t) * minimiser(problem.domain, gradient)
         yield x, x
 
@@ -204,11 +200,11 @@ def test_spider_fw(problem, x0, level):
 
 def arip_seg(problem, x, step, penalty, power_of_weight, batch, seed=3):
     f, g, Z = problem
-    rng = np.random.default_rng(seed)
+    draws = Draws(problem, seed)
     points, weights = [], []
 
     def sampled(z, t):
-        theta, xi = draw(rng, f, batch), draw(rng, g, batch)
+        theta, xi = draws.indices(f, t, batch), draws.indices(g, t, batch)
         return at(f, z, theta)[1] + penalty(t) * at(g, z, xi)[1]
 
     for t in itertools.count():
@@ -233,10 +229,10 @@ def test_arip_seg(problem, x0, batch, power_of_weight):
 
 def dbgd(problem, x, step, alpha, beta, floor, batch=None, seed=3, met=None):
     f, g, Z = problem
-    rng = np.random.default_rng(seed)
+    draws = Draws(problem, seed)
     for t in itertools.count():
-        theta = slice(None) if batch is None else draw(rng, f, batch)
-        xi = slice(None) if batch is None else draw(rng, g, batch)
+        theta = slice(None) if batch is None else draws.indices(f, t, batch)
+        xi = slice(None) if batch is None else draws.indices(g, t, batch)
         (_, df), (value, dg) = at(f, x, theta), at(g, x, xi)
         phi = min(alpha * (value - floor), beta * dg @ dg)
         lam = max((phi - df @ dg) / (dg @ dg), 0.0)
@@ -264,9 +260,9 @@ def test_dbgd_sto(problem, x0, batch, beta):
 
 def without_slack(problem, x, estimates, step, anchor, seed=3):
     """SBCGI-M and SBCGF-M: the cut with K_t = 0, and the minimiser of ⟨∇ĝ, s⟩ where it is empty."""
-    rng, previous = np.random.default_rng(seed), x
+    draws, previous = Draws(problem, seed), x
     for t in itertools.count():
-        (_, f_hat), (value, g_hat) = (estimate(rng, x, previous, t) for estimate in estimates)
+        (_, f_hat), (value, g_hat) = (estimate(draws, x, previous, t) for estimate in estimates)
         s = cut_minimiser(f_hat, g_hat, anchor - value + g_hat @ x)
         previous, x = x, (1 - step(t)) * x + step(t) * s
         yield x, x
@@ -277,7 +273,7 @@ def test_the_variants_without_slack(problem, x0):
     step, momentum = power(0.2, 0.7, shift=2.0), power(1.0, 0.8)
     anchor = at(problem.lower, x0)[0]
     storms = [Storm(objective, 3) for objective in problem[:2]]
-    stormy = [lambda rng, x, previous, t, storm=storm: storm(rng, x, previous, momentum(t)) for storm in storms]
+    stormy = [lambda draws, x, previous, t, storm=storm: storm(draws, x, previous, t, momentum(t)) for storm in storms]
     spiders = [Spider(objective, 2, 4) for objective in problem[:2]]
     one = SBCGIM(step=step, momentum=momentum, batch_size=3)
     other = SBCGFM(step=step, upper_batch_size=2, lower_batch_size=2, upper_period=4, lower_period=4)
@@ -321,10 +317,10 @@ def mean_of_points(points, sigma, first=1):
 
 
 def ir_cg(problem, x, estimates, step, sigma, first=1, seed=3):
-    rng, points = np.random.default_rng(seed), [x]
+    draws, points = Draws(problem, seed), [x]
     for t in itertools.count():
         x, previous = points[-1], points[max(t - 1, 0)]
-        (_, f_hat), (_, g_hat) = (estimate(rng, x, previous, t) for estimate in estimates)
+        (_, f_hat), (_, g_hat) = (estimate(draws, x, previous, t) for estimate in estimates)
         v = minimiser(problem.domain, sigma(t) * f_hat + g_hat)
         points.append(x + step(t) * (v - x))
         yield points[-1], mean_of_points(points, sigma, first)
@@ -336,14 +332,14 @@ SIGMAS = {"falling": power(0.5, 0.5), "constant": lambda t: 0.3 + 0.0 * t, "in-s
 @pytest.mark.parametrize("sigma", SIGMAS.values(), ids=SIGMAS)
 def test_ir_cg(problem, x0, sigma):
     step = power(2.0, 1.0, shift=2.0)
-    exact = [lambda rng, x, previous, t, objective=objective: at(objective, x) for objective in problem[:2]]
+    exact = [lambda draws, x, previous, t, objective=objective: at(objective, x) for objective in problem[:2]]
     assert_same(IRCG(step=step, regularization=sigma), problem, x0, ir_cg(problem, x0, exact, step, sigma))
 
 
 def test_ir_scg(problem, x0):
     step, sigma, momentum = power(2.0, 1.0, shift=2.0), power(2.0, 0.25), power(0.6, 0.8)
     storms = [Storm(objective, 3) for objective in problem[:2]]
-    stormy = [lambda rng, x, previous, t, storm=storm: storm(rng, x, previous, momentum(t)) for storm in storms]
+    stormy = [lambda draws, x, previous, t, storm=storm: storm(draws, x, previous, t, momentum(t)) for storm in storms]
     method = IRSCG(step=step, regularization=sigma, momentum=momentum, batch_size=3, average=True)
     x, answer = assert_same(method, problem, x0, ir_cg(problem, x0, stormy, step, sigma))
     assert np.abs(x - answer).max() > 1e-3
@@ -352,7 +348,7 @@ def test_ir_scg(problem, x0):
 def test_ir_scg_with_the_published_schedules(problem, x0):
     step, sigma = (lambda t: 2 / (t + 2)), (lambda t: 10 * (t + 1) ** -0.25)
     storms = [Storm(objective, 1) for objective in problem[:2]]
-    stormy = [lambda rng, x, previous, t, storm=storm: storm(rng, x, previous, step(t)) for storm in storms]
+    stormy = [lambda draws, x, previous, t, storm=storm: storm(draws, x, previous, t, step(t)) for storm in storms]
     assert_same(IRSCG(), problem, x0, ir_cg(problem, x0, stormy, step, sigma))
 
 
@@ -495,9 +491,9 @@ def test_pb_apg_without_a_penalty(problem, x0):
 def test_pb_apg_leaves_a_stage_that_is_solved(problem):
     well = Problem(SquaredNorm(), LeastSquares(np.eye(18), 0.1 * np.ones(18)), problem.domain)
     method = PBAPG().for_problem(well)
-    constants = method.constants(well)
-    state = method.start(well, constants, np.zeros(18))
-    method.loop(well, state, constants, *method.schedule_values(np.arange(300)), np.random.default_rng(0))
+    plan = method.plan(well)
+    state = method.start(well, plan, np.zeros(18))
+    method.advance(well, state, plan, 300, keys_of([0]))
     assert state.penalty[0] > 16 * well.upper.lipschitz / well.lower.lipschitz  # by length alone, four stages in 300 steps
     minimize(well, PBAPG(), max_queries=None, max_iterations=5000)  # nothing overflows
 

@@ -7,6 +7,7 @@ import pytest
 from conftest import linear_data
 
 from tiebreak import FISTA, PBAPG, BiFISTA, FiniteSum, L1Ball, LeastSquares, Problem, minimize
+from tiebreak.engine.randomness import keys_of
 from tiebreak.schedules import stages
 
 METHODS = [FISTA(level="upper"), FISTA(level="lower"), BiFISTA(), PBAPG(), PBAPG(penalty=stages(1.0, 10.0, 100))]
@@ -35,18 +36,21 @@ def test_a_constant_four_times_too_small_is_raised_and_the_method_converges(meth
 def test_a_right_constant_is_left_as_it_is(method):
     well = problem(1.0)
     configured = method.for_problem(well)
-    constants = configured.constants(well)
-    state = configured.start(well, constants, np.zeros(well.dimension))
-    configured.loop(well, state, constants, *configured.schedule_values(np.arange(500)), np.random.default_rng(0))
+    plan = configured.plan(well)
+    state = configured.start(well, plan, np.zeros(well.dimension))
+    configured.advance(well, state, plan, 500, keys_of([0]))
     assert state.iteration[0] == 500
-    assert state.upper.smoothness[0] == constants.upper_smoothness
-    assert state.lower.smoothness[0] == constants.lower_smoothness
+    if isinstance(configured, FISTA):
+        assert state.curvature.smoothness[0] == plan.smoothness > 0.0
+    else:
+        assert state.upper_curvature.smoothness[0] == plan.upper_smoothness > 0.0
+        assert state.lower_curvature.smoothness[0] == plan.lower_smoothness > 0.0
 
 
 def test_steps_that_are_given_are_kept():
     well = problem(0.25)
     method = BiFISTA(step=0.1, regularization=0.1)
-    constants = method.constants(well)
-    state = method.start(well, constants, np.zeros(well.dimension))
-    method.loop(well, state, constants, *method.schedule_values(np.arange(50)), np.random.default_rng(0))
-    assert state.upper.smoothness[0] == state.lower.smoothness[0] == 0.0
+    plan = method.plan(well)
+    state = method.start(well, plan, np.zeros(well.dimension))
+    method.advance(well, state, plan, 50, keys_of([0]))
+    assert state.upper_curvature.smoothness[0] == state.lower_curvature.smoothness[0] == 0.0

@@ -39,7 +39,7 @@ from tiebreak.proofs.certificate import (
 )
 from tiebreak.proofs.gradients import check_gradients
 from tiebreak.proofs.prover import Prover, prover_of
-from tiebreak.schedules import ScheduleError
+from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, part_of, values_of
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 CHUNK_SECONDS = 0.05  # between two looks at the clock
@@ -268,7 +268,8 @@ class _Block(NamedTuple):
     """A fixed range of iterations with their schedules and costs."""
 
     start: int
-    schedules: tuple[np.ndarray, ...]  # up to where one fails
+    plan: Any  # with the values of its schedules, up to where one fails
+    known: int  # iterations of which all schedules have values
     failure: ScheduleError | None  # what it fails with: only a run that gets there meets it
     cost: np.ndarray  # (4, BLOCK), in the order of Cost
     total: np.ndarray  # (BLOCK + 1,): queries at both levels before each iteration, from the start of the block
@@ -345,7 +346,7 @@ class _Run:
 
     def _check_budget(self) -> None:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
-        first = self.method.cost(self.problem, self.method.constants(self.problem), np.zeros(1, dtype=np.int64))
+        first = self.method.cost(self.method.plan(self.problem), np.zeros(1, dtype=np.int64))
         needed = int(first.upper_queries[0] + first.lower_queries[0])
         share, what = (1.0 - INITIAL_SHARE, " and a first point") if len(self.phases) > 1 else (1.0, "")
         if needed > share * self.limits.queries:
@@ -363,18 +364,19 @@ class _Run:
             reached = method.horizon(self.problem, budget)
             if reached <= SAMPLE or reached == budget.iterations < math.inf:
                 last = math.ceil(reached) - 1
-                method.schedule_values(np.append(PROBE[last > PROBE], last))
+                probe = np.append(PROBE[last > PROBE], last)
             else:  # an estimate
-                method.schedule_values(PROBE[0.9 * reached > PROBE])
+                probe = PROBE[0.9 * reached > PROBE]
+            evaluated(method.plan(self.problem), probe)
 
     # Phases
 
     def enter(self, phase: int, x: np.ndarray) -> None:
         """Begin a phase at a point."""
         current = self.phases[phase]
-        constants = current.constants(self.problem)
-        state = current.start(self.problem, constants, x)  # may call a user's function: if it fails, nothing has changed
-        self.phase, self.current, self.constants, self.state = phase, current, constants, state
+        plan = current.plan(self.problem)
+        state = current.start(self.problem, plan, x)  # may call a user's function: if it fails, nothing has changed
+        self.phase, self.current, self.plan, self.state = phase, current, plan, state
         self.keys = keys_of([self.seed, self.part, phase])
         self.phase_queries, self.phase_began, self.pace = self.queries, self.clock.counted, 0.0
         self._charge()
@@ -400,7 +402,7 @@ class _Run:
     @property
     def empty_cuts(self) -> int:
         """How often the cut left nothing of the domain; methods without a cut do not count it."""
-        return int(self.state.empty_cuts[0]) if hasattr(self.state, "empty_cuts") else 0
+        return self.current.empty_cuts(self.state)
 
     @property
     def queries(self) -> int:
@@ -411,13 +413,13 @@ class _Run:
         self.progress.describe("compiling (once for each combination of methods, objectives and sets)")
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
-        steps, began = np.arange(0 if self.problem.compiled else 2), self.clock.counted
+        steps, began = 0 if self.problem.compiled else 2, self.clock.counted
         rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
         for method in self.phases:
-            constants = method.constants(rehearsal)
+            plan = method.plan(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
-                state = method.start(rehearsal, constants, self.first_x)
-                method.loop(rehearsal, state, constants, *method.schedules_until(steps)[0], keys_of([0]))
+                state = method.start(rehearsal, plan, self.first_x)
+                method.loop(rehearsal, state, evaluated_until(plan, np.arange(steps))[0], steps, keys_of([0]))
         if not self.problem.compiled:  # other compilers may have been at work
             self.clock.excuse(began)
 
@@ -455,17 +457,17 @@ class _Run:
         high, status = self._end_of_chunk(block, low)
         if status is not None:
             return status
-        unspent = self.current.unspent(self.state)
-        schedules = [values[low:high] for values in block.schedules]
+        spent = self.current.spent(self.state)
+        plan = part_of(self.plan, block.plan, low, high)
         loop, began, compiled = self.current.loop, time.perf_counter(), compile_seconds()
         try:
             self.clean = False  # only now: Ctrl-C before the loop changes nothing
-            outcome = loop(self.problem, self.state, self.constants, *schedules, self.keys)
+            outcome = loop(self.problem, self.state, plan, high - low, self.keys)
         finally:
             elapsed = time.perf_counter() - began - (compile_seconds() - compiled)
             self.seconds += elapsed
             done = int(self.state.iteration[0]) - t
-            self.counts += block.cost[:, low : low + done].sum(axis=1) - (self.current.unspent(self.state) - unspent)
+            self.counts += self.current.spent(self.state) - spent
             self.clean = done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
@@ -480,9 +482,9 @@ class _Run:
         start = t // BLOCK * BLOCK
         if self.block is None or self.block.start != start:
             iterations = np.arange(start, start + BLOCK)
-            cost = np.array(self.current.cost(self.problem, self.constants, iterations))
+            cost = np.array(self.current.cost(self.plan, iterations))
             total = np.concatenate([[0], np.cumsum(cost[0] + cost[1])])
-            self.block = _Block(start, *self.current.schedules_until(iterations), cost, total)
+            self.block = _Block(start, *evaluated_until(self.plan, iterations), cost, total)
         return self.block
 
     def _end_of_chunk(self, block: _Block, low: int) -> tuple[int, Status | None]:
@@ -494,11 +496,10 @@ class _Run:
         allowed = BLOCK if self.seeking else int(min(self.limits.iterations - block.start, BLOCK))
         if allowed <= low:
             return low, Status.ITERATIONS
-        known = BLOCK if block.failure is None else block.schedules[0].size
-        if block.failure is not None and known <= low:
+        if block.failure is not None and block.known <= low:
             raise block.failure
         to_record = int(np.searchsorted(block.total, block.total[low] + self.next_record - self.queries, side="left"))
-        high = max(low + 1, min(low + self.chunk, affordable, allowed, known, to_record))
+        high = max(low + 1, min(low + self.chunk, affordable, allowed, block.known, to_record))
         if math.isfinite(self.limits.seconds):
             high = min(high, low + self._fitting(block.cost[2:, low:high].sum(axis=0)))
         return (high, None) if high > low else (low, Status.TIME)
@@ -542,7 +543,7 @@ class _Run:
         limit = self.limits.queries * INITIAL_SHARE
         if math.isfinite(self.limits.iterations):
             first = np.arange(min(int(self.limits.iterations), BLOCK))
-            cost = self.method.cost(self.problem, self.method.constants(self.problem), first)
+            cost = self.method.cost(self.method.plan(self.problem), first)
             each = float(np.mean(cost.upper_queries + cost.lower_queries))
             limit = min(limit, each * self.limits.iterations * INITIAL_SHARE / (1.0 - INITIAL_SHARE))
         return limit
@@ -580,7 +581,7 @@ class _Run:
     @property
     def _origin(self) -> np.ndarray | None:
         """The method's first point, if it keeps it and has left it."""
-        return self.state.origin if hasattr(self.state, "origin") and int(self.state.iteration[0]) > 0 else None
+        return self.current.origin(self.state) if int(self.state.iteration[0]) > 0 else None
 
     def _enter_record(self, x: np.ndarray, certificate: Certificate) -> None:
         """Add a row to the history, in place of the last one if that is of the same point."""
@@ -752,7 +753,7 @@ class _Run:
         return {
             "x0": digest((self.first_x, self.seek)),  # first: other functions are compared there
             "problem": digest(self.problem) if self.problem.compiled else self._probe(),
-            **_configuration(self.phases),
+            **_configuration(self.phases, self.problem),
             "seed": self.seed,
             "part": self.part,
             **self.prover.identity,
@@ -808,7 +809,7 @@ class _Run:
     def _planned_for(self, stored: dict[str, Any]) -> str:
         """Return why the stored run and this one differ, if their budgets are the reason: some parameter depends on it."""
         phases = self._planned(*(stored[name] for name in BUDGETS))
-        before, now = _configuration(phases), _configuration(self.phases)
+        before, now = _configuration(phases, self.problem), _configuration(self.phases, self.problem)
         if before == now or any(stored[name] != value for name, value in before.items()):
             return ""
         if before["method"] != now["method"]:
@@ -874,9 +875,9 @@ def _times(bound: float, tolerance: float) -> float:
     return math.inf if math.isnan(bound) else bound / tolerance
 
 
-def _configuration(phases: list[Method]) -> dict[str, str]:
+def _configuration(phases: list[Method], problem: Problem) -> dict[str, str]:
     """Return what identifies the method of a run and all parameters, of the search for its first point too."""
-    schedules = (method.schedules_until(PROBE)[0] for method in phases)
+    schedules = (values_of(method.plan(problem), PROBE) for method in phases)
     return {"method": phases[-1].name, "parameters": digest((phases[-1], *schedules), code=False)}
 
 

@@ -73,12 +73,6 @@ class Moments:
 
 
 @kernel
-def moment_of(key, iteration):
-    """Return the moment of the first draw of an iteration."""
-    return Moment(key, iteration, 0, 0)
-
-
-@kernel
 def turn_of(moment, turn):
     """Return the moment of another draw of the same iteration."""
     return Moment(moment.key, moment.iteration, turn, moment.path)
@@ -93,9 +87,8 @@ def branch(moment, term):
 @kernel
 def philox(moment, block):
     """Return four random words of 32 bits: block number ``block`` of a moment."""
-    a, b = block & WORD, moment.path & WORD
-    c = moment.iteration & WORD
-    d = ((moment.iteration >> 32) + 256 * moment.turn) & WORD
+    t = int(moment.iteration)  # interpreted, NumPy's numbers would warn of overflow
+    a, b, c, d = block & WORD, moment.path & WORD, t & WORD, ((t >> 32) + 256 * moment.turn) & WORD
     low, high = moment.key.low, moment.key.high
     for _ in range(ROUNDS):
         p, q = MULTIPLIERS[0] * a, MULTIPLIERS[1] * c

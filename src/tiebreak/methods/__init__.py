@@ -1,27 +1,28 @@
-"""The methods, one file a method or family. A new one is listed here."""
+"""The methods, one file per update rule. A new one is listed here."""
 
 from __future__ import annotations
 
 import difflib
 from typing import Any
 
+from tiebreak.methods.accelerated import FISTA, BiFISTA
 from tiebreak.methods.airg import AIRG
-from tiebreak.methods.aripseg import ARIPSeG
 from tiebreak.methods.auto import Auto
+from tiebreak.methods.barrier import DBGD, DBGDSpider, DBGDSto, DBGDStorm
 from tiebreak.methods.base import Method
 from tiebreak.methods.bigsam import BiGSAM
-from tiebreak.methods.cgbio import CGBiO
-from tiebreak.methods.dbgd import DBGD, DBGDSto
+from tiebreak.methods.cutting import CGBiO
+from tiebreak.methods.extragradient import ARIPSeG
 from tiebreak.methods.fcbio import FCBiO
-from tiebreak.methods.fista import FISTA, PBAPG, BiFISTA
-from tiebreak.methods.fw import SpiderFW, StormFW
-from tiebreak.methods.ircg import IRCG, IRFSCG, IRSCG
+from tiebreak.methods.frank_wolfe import SpiderFW, StormFW
 from tiebreak.methods.mng import MNG
+from tiebreak.methods.penalised import PBAPG
+from tiebreak.methods.regularised import IRCG, IRFSCG, IRSCG
 from tiebreak.methods.sbcgf import SBCGF, SBCGFM
 from tiebreak.methods.sbcgi import SBCGI, SBCGIM
 from tiebreak.methods.switching import SwitchingGradient
 
-STOCHASTIC = (SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, IRSCG, IRFSCG)
+STOCHASTIC = (SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG)
 EXACT = (CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
@@ -60,7 +61,9 @@ __all__ = [
     "BiFISTA",
     "BiGSAM",
     "CGBiO",
+    "DBGDSpider",
     "DBGDSto",
+    "DBGDStorm",
     "FCBiO",
     "Method",
     "SpiderFW",

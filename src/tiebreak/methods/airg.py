@@ -11,18 +11,18 @@ In the paper: γ_t = γ_0 / √(t + 1) is ``step(t)``, η_t = η_0 (t + 1)^−1/
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import schedules
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import move
-from tiebreak.methods.base import DONE, Budget, Cost, Method, counter, smoothness
-from tiebreak.methods.projecting import Full, descend, full, full_cost
+from tiebreak.estimates import Exact, Memory, exact
+from tiebreak.methods.base import DONE, Budget, Method, counter, memories, smoothness, smoothnesses
+from tiebreak.methods.descent import descend, estimate_both
+from tiebreak.methods.parameters import declared, flag, real, schedule
 from tiebreak.problem import Problem
-from tiebreak.schedules import ScheduleLike, power
+from tiebreak.schedules import Derived, ScheduleLike, power
 
 
 class State(NamedTuple):
@@ -30,40 +30,42 @@ class State(NamedTuple):
 
     x: np.ndarray  # x_t
     room: np.ndarray  # x_{t+1} before its projection
+    upper: Memory  # ∇f(x_t)
+    lower: Memory  # ∇g(x_t)
     mean: np.ndarray  # the weighted mean of x_0 … x_t
     weight: np.ndarray  # the sum of their weights, one number
     iteration: np.ndarray  # t, one number
 
 
+class Plan(NamedTuple):
+    """What the loop goes by."""
+
+    upper: Exact  # all samples of f
+    lower: Exact  # all samples of g
+    step: Any  # γ_t
+    regularization: Any  # η_t
+    weight: Any  # γ_{t+1}^r
+
+
 @kernel
-def advance(problem, state, constants, step, regularization, weight, keys):
-    """Take one step for each entry of the schedules."""
-    x, room, mean, total, t = state
-    for k in range(step.size):
-        outcome = descend(problem, constants.upper, constants.lower, x, step[k] * regularization[k], step[k], x, room, x)
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    x = state.x
+    for k in range(iterations):
+        outcome = estimate_both(problem, plan, state, x, x, k, keys, 0)
         if outcome != DONE:
             return outcome
-        total[0] += weight[k]
-        if total[0] > 0.0:
-            move(mean, x, weight[k] / total[0])
-        t[0] += 1
+        descend(problem.domain, state, x, plan.step[k] * plan.regularization[k], plan.step[k], x)
+        state.weight[0] += plan.weight[k]
+        if state.weight[0] > 0.0:
+            move(state.mean, x, plan.weight[k] / state.weight[0])
+        state.iteration[0] += 1
     return DONE
 
 
-@dataclass(frozen=True)
+@declared
 class AIRG(Method):
     """Averaged iteratively regularised gradient.
-
-    Parameters
-    ----------
-    step : number or function of t, optional
-        γ_t, the length of a gradient step; 1 / (L_g √(t + 1)) if not given.
-    regularization : number or function of t, optional
-        η_t, the weight of f; (L_g / L_f) (t + 1)^−1/4 if not given.
-    average : bool
-        Whether the answer is the weighted mean of the points, for which the rates hold, or the last one.
-    average_power : float
-        r < 1, the power of γ_t that weighs x_t in the mean.
 
     Examples
     --------
@@ -71,10 +73,12 @@ class AIRG(Method):
     0.5
     """
 
-    step: ScheduleLike | None = None
-    regularization: ScheduleLike | None = None
-    average: bool = True
-    average_power: float = 0.5
+    step: ScheduleLike | None = schedule("γ_t, the length of a gradient step; 1 / (L_g √(t + 1)) if not given.")
+    regularization: ScheduleLike | None = schedule("η_t, the weight of f; (L_g / L_f) (t + 1)^−1/4 if not given.")
+    average: bool = flag(
+        "Whether the answer is the weighted mean of the points, for which the rates hold, or the last one.", True
+    )
+    average_power: float = real("r < 1, the power of γ_t that weighs x_t in the mean.", 0.5)
 
     name = "a-irg"
     citation = "Kaushik, Yousefian (2021)"
@@ -84,37 +88,38 @@ class AIRG(Method):
     loop = advance
     projects = True
     convex = True
-    reals: ClassVar = {"average_power": {}}
-    flags = ("average",)
-    limits: ClassVar = {"step": np.inf, "regularization": np.inf}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        def lower(instead: str) -> float:
-            return smoothness(problem, "lower", self, instead)
-
-        def upper(instead: str) -> float:
-            return smoothness(problem, "upper", self, instead)
+        def ratio() -> float:
+            upper, lower = smoothnesses(problem, self, "regularization=...")
+            return lower / upper
 
         return {
-            "step": lambda: power(1.0 / lower("step=..."), 0.5),
-            "regularization": lambda: power(lower("regularization=...") / upper("regularization=..."), 0.25),
+            "step": lambda: power(1.0 / smoothness(problem, "lower", self, "step=..."), 0.5),
+            "regularization": lambda: power(ratio(), 0.25),
         }
 
-    def constants(self, problem: Problem) -> Full:
-        return full(problem)
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(
+            upper=exact(problem.upper),
+            lower=exact(problem.lower),
+            step=self.given("step"),
+            regularization=self.given("regularization"),
+            weight=Derived(lambda t: self._weights(t + 1)),
+        )
 
-    def start(self, problem: Problem, constants: Full, x: np.ndarray) -> State:
-        return State(x.copy(), np.zeros_like(x), x.copy(), self._weights(np.zeros(1, dtype=np.int64)), counter())
+    def _weights(self, t: np.ndarray) -> np.ndarray:
+        return self.given("step")(t) ** self.average_power
+
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        return State(
+            x=x.copy(),
+            room=np.zeros_like(x),
+            **memories(plan, x.size),
+            mean=x.copy(),
+            weight=self._weights(np.zeros(1, dtype=np.int64)),
+            iteration=counter(),
+        )
 
     def answer(self, state: State) -> np.ndarray:
         return state.mean if self.average else state.x
-
-    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
-        step, regularization = super().schedule_values(t)
-        return step, regularization, self._weights(t + 1)
-
-    def _weights(self, t: np.ndarray) -> np.ndarray:
-        return schedules.evaluate(self.step, t, "step") ** self.average_power  # type: ignore[arg-type]
-
-    def cost(self, problem: Problem, constants: Full, t: np.ndarray) -> Cost:
-        return full_cost(constants, t)

@@ -12,23 +12,22 @@ How many passes a time limit allows is found by timing one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from tiebreak.domains import projects
 from tiebreak.methods.base import NO_BUDGET, Budget, Method
-from tiebreak.methods.cgbio import CGBiO
-from tiebreak.methods.fista import PBAPG
+from tiebreak.methods.cutting import CGBiO
+from tiebreak.methods.parameters import declared
+from tiebreak.methods.penalised import PBAPG
 from tiebreak.methods.sbcgf import SBCGF
 from tiebreak.methods.sbcgi import SBCGI
 from tiebreak.problem import Problem
 
-PASSES = 300  # over the data of both levels, that accelerated methods want at least
+PASSES = 300  # passes over the data of both levels that accelerated methods want at least
 FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
 FEW_NOT_CONVEX = 1000  # the same if f is not convex: its steps are longer, and estimates worse
 
 
-@dataclass(frozen=True)
+@declared
 class Auto(Method):
     """Choose a method for the problem and the budget; the result tells which one it was.
 
@@ -47,7 +46,6 @@ class Auto(Method):
     setting = "any"
     needs = "convexity of f known"
     rates = "those of the method that it chooses"
-    presets: ClassVar = {}
     asks_for_passes = True
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
@@ -57,11 +55,11 @@ class Auto(Method):
         """Return the method that fits a problem and a budget."""
         samples = problem.upper.n_samples + problem.lower.n_samples
         if math.isinf(samples):
-            return SBCGI(preset="auto")
+            return SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
             constants = problem.upper.lipschitz, problem.lower.lipschitz
             if all(math.isfinite(constant) and constant > 0.0 for constant in constants):
                 return PBAPG()
         few = FEW if problem.upper.convex else FEW_NOT_CONVEX
-        return CGBiO(preset="auto") if samples <= few else SBCGF(preset="auto")
+        return CGBiO() if samples <= few else SBCGF()

@@ -1,23 +1,24 @@
-"""What a method is: a frozen configuration, a state, and a loop over a chunk of iterations.
+"""What a method is: a frozen configuration, a plan, a state, and a loop over a chunk of iterations.
 
-The loop knows no loss and no set by name, and neither times, prints, records nor stops: that is the driver's.
+The loop knows no loss, no set and no estimate by name, and neither times, prints, records nor stops: that is the driver's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak import schedules
+from tiebreak import estimates
 from tiebreak.domains.base import without_projection
 from tiebreak.engine import Kernel, checks
+from tiebreak.engine.randomness import Keys
+from tiebreak.methods.parameters import other, parameters_of
 from tiebreak.problem import Problem
-from tiebreak.schedules import as_schedule
+from tiebreak.schedules import Given, evaluated
 
 # What a loop returns: why it ended.
 DONE = 0
@@ -40,7 +41,7 @@ class Budget(NamedTuple):
     queries: float = math.inf
     iterations: float = math.inf
     lower_gap: float = 0.0  # ε_g, the gap at the lower level that is wanted; 0 if none is
-    passes: float = math.inf  # over the data of both levels, that a time limit allows about
+    passes: float = math.inf  # passes over the data of both levels that a time limit allows, about
 
 
 NO_BUDGET = Budget()
@@ -49,11 +50,13 @@ SAMPLE = 4096  # iterations from which the mean cost of one is found
 
 @dataclass(frozen=True)
 class Method:
-    """A configured method. Subclasses are frozen dataclasses whose fields are its parameters.
+    """A configured method. Subclasses are made by ``declared``; their fields are its parameters.
 
-    A subclass gives the table entries below, the loop, and :meth:`start`, :meth:`cost`, :meth:`constants`. The loop is a
-    kernel ``loop(problem, state, constants, *schedules, rng) -> int``; it takes one step for each entry of the schedules,
-    counts it in ``state.iteration``, and leaves ``state.x`` at the last point that it completed.
+    A subclass gives the entries of the table of methods below, :meth:`plan`, :meth:`start` and a loop. The loop is a kernel
+    ``loop(problem, state, plan, iterations, keys) -> int`` that takes so many steps, counts each in ``state.iteration``, and
+    leaves ``state.x`` at the last point that it completed. In ``plan`` its schedules are arrays; ``keys`` are those of the
+    samples (``tiebreak.engine.randomness``). It sees objectives through the estimates ``plan.upper`` and ``plan.lower``,
+    whose memories are ``state.upper`` and ``state.lower``; what they draw is counted there.
     """
 
     name: ClassVar[str]
@@ -63,15 +66,15 @@ class Method:
     rates: ClassVar[str]  # at the upper level; at the lower level
     loop: ClassVar[Kernel]
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
-    limits: ClassVar[dict[str, float]] = {}  # the schedules that the loop takes, and their largest values
-    counts: ClassVar[tuple[str, ...]] = ()  # the fields that are whole numbers or None
-    reals: ClassVar[dict[str, dict[str, float]]] = {}  # the fields that are numbers or None, and their limits
-    flags: ClassVar[tuple[str, ...]] = ()  # the fields that are True, False or None
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
     convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
     streams: ClassVar[bool] = False  # whether it does without passes over all samples
-    levels: ClassVar[tuple[str, ...]] = ("upper", "lower")  # those that it looks at
     asks_for_passes: ClassVar[bool] = False  # whether it goes by how many passes over the data a time limit allows
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that it looks at."""
+        return ("upper", "lower")
 
     @property
     def seeks_with(self) -> Method | None:
@@ -80,15 +83,13 @@ class Method:
 
     def __post_init__(self) -> None:
         """Fill fields left as None from the preset, check them all and turn numbers into schedules."""
-        for field in fields(self):
-            if getattr(self, field.name) is None and field.default is not None and field.name != "initial":
-                raise ValueError(f"`{field.name}` must be given, got None; left out it is {field.default!r}")
-        for name, value in self._preset().items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
-        for name, checked in self._checks().items():
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, checked(value))
+        preset = self._preset()
+        for parameter in parameters_of(self):
+            name, value = parameter.name, getattr(self, parameter.name)
+            if value is None and parameter.default is not None and name != "initial":
+                raise ValueError(f"`{name}` must be given, got None; left out it is {parameter.default!r}")
+            if (value := preset.get(name) if value is None else value) is not None:
+                object.__setattr__(self, name, parameter.checked(value))
 
     def _preset(self) -> Mapping[str, Any]:
         """Return the parameters of the preset, of a method that has some."""
@@ -99,16 +100,6 @@ class Method:
             names = ", ".join(repr(name) for name in self.presets)
             raise ValueError(f"`preset` of {type(self).__name__} must be one of {names}, got {checks.shown(preset)}")
         return self.presets[preset]
-
-    def _checks(self) -> dict[str, Callable[[Any], Any]]:
-        """Return, for each parameter with a meaning of its kind, what checks it and returns it as it is used."""
-        return {
-            **{name: partial(checks.whole, name=name) for name in self.counts},
-            **{name: partial(checks.real, name=name, **bounds) for name, bounds in self.reals.items()},
-            **{name: partial(checks.flag, name=name) for name in self.flags},
-            **{name: partial(as_schedule, name=name, largest=largest) for name, largest in self.limits.items()},
-            **({"initial": check_initial} if hasattr(self, "initial") else {}),
-        }
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         """Return this method with all parameters filled in for a problem and what may be spent on it.
@@ -145,7 +136,7 @@ class Method:
     def horizon(self, problem: Problem, budget: Budget) -> float:
         """Return how many iterations a budget allows; infinite if it has no end that can be counted."""
         t = np.arange(SAMPLE)
-        cost = self.cost(problem, self.constants(problem), t)
+        cost = self.cost(self.plan(problem), t)
         total = np.cumsum(cost.upper_queries + cost.lower_queries)
         if budget.queries <= total[-1]:
             counted = float(np.searchsorted(total, budget.queries, side="right"))
@@ -153,50 +144,77 @@ class Method:
             counted = 1.0 + (budget.queries - total[0]) * (t.size - 1) / (total[-1] - total[0])
         return max(min(budget.iterations, counted), 1.0)
 
-    def constants(self, problem: Problem) -> Any:
-        """Return a named tuple of what else the loop takes: nothing that changes."""
+    def plan(self, problem: Problem) -> Any:
+        """Return a named tuple of all that the loop goes by; its schedules are leaves made by :meth:`given`."""
         raise NotImplementedError
 
-    def start(self, problem: Problem, constants: Any, x: np.ndarray) -> Any:
+    def given(self, name: str) -> Given:
+        """Return a parameter that is a schedule as a leaf of the plan."""
+        largest = next(field.metadata["largest"] for field in fields(self) if field.name == name)
+        return Given(getattr(self, name), name, largest)
+
+    def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
         """Return the state at t = 0: a named tuple of arrays with ``x`` and ``iteration`` among them."""
         raise NotImplementedError
+
+    def advance(self, problem: Problem, state: Any, plan: Any, iterations: int, keys: Keys) -> int:
+        """Take so many steps from a state on, and return what the loop returns: for those who need no driver."""
+        t = int(state.iteration[0])
+        return self.loop(problem, state, evaluated(plan, np.arange(t, t + iterations)), iterations, keys)
 
     def answer(self, state: Any) -> np.ndarray:
         """Return the point of Z that the method offers as its answer so far; the last one if nothing else is said."""
         return state.x
 
-    def cost(self, problem: Problem, constants: Any, t: np.ndarray) -> Cost:
-        """Return what iterations t cost."""
-        raise NotImplementedError
+    def origin(self, state: Any) -> np.ndarray | None:
+        """Return the point that the method started from, if it keeps it."""
+        return None
 
-    def unspent(self, state: Any) -> np.ndarray | int:
-        """Return how much of the cost so far was not needed after all, in the order of :class:`Cost`."""
+    def empty_cuts(self, state: Any) -> int:
+        """Return how often the cut left nothing of Z; methods without a cut do not count it."""
         return 0
 
-    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the schedules that the loop takes, at iterations t."""
-        # Users' functions first: a schedule of the library may be made of one, and would be blamed for it.
-        order = sorted(self.limits, key=lambda name: is_dataclass(getattr(self, name)))
-        values = {name: schedules.evaluate(getattr(self, name), t, name, self.limits[name]) for name in order}
-        return tuple(values[name] for name in self.limits)
+    def estimates(self, plan: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the estimates that an iteration makes at the upper and at the lower level."""
+        return (plan.upper,), (plan.lower,)
 
-    def schedules_until(self, t: np.ndarray) -> tuple[tuple[np.ndarray, ...], schedules.ScheduleError | None]:
-        """Return the schedules at iterations t, but only up to where one of them fails, and the error that it fails with."""
-        try:
-            return self.schedule_values(t), None
-        except schedules.ScheduleError as error:  # a value at t may need a schedule at t + 1: one less than was asked for
-            before = t[: min(int(np.searchsorted(t, error.iteration)), t.size - 1)]
-            return self.schedules_until(before)[0], error
+    def memories(self, state: Any) -> tuple[Any, Any]:
+        """Return the memories of the estimates at the upper and at the lower level; None where there is none."""
+        return state.upper, state.lower
+
+    def cost(self, plan: Any, t: np.ndarray) -> Cost:
+        """Return what iterations t cost at most: the sum over the estimates."""
+        nothing = np.zeros(t.shape, dtype=np.int64)
+        levels = [[estimates.cost(each, t) for each in level] for level in self.estimates(plan)]
+        upper, lower = ([sum(kind, nothing) for kind in zip(*level, strict=True)] or [nothing] * 2 for level in levels)
+        return Cost(upper[0], lower[0], upper[1], lower[1])
+
+    def spent(self, state: Any) -> np.ndarray:
+        """Return what was spent since t = 0, in the order of :class:`Cost`."""
+        none = np.zeros(2, dtype=np.int64)
+        upper, lower = (none if memory is None else memory.spent for memory in self.memories(state))
+        return np.array([upper[0], lower[0], upper[1], lower[1]])
 
 
-def check_initial(value: Any) -> Method:
+def check_initial(value: Any, name: str) -> Method:
     """Return a method that can find the first point for another: one that looks at the lower level."""
     if not isinstance(value, Method) or "lower" not in value.levels:
         raise ValueError(
-            '`initial` must be a configured method that minimises the lower objective, such as FISTA(level="lower"),'
+            f'`{name}` must be a configured method that minimises the lower objective, such as FISTA(level="lower"),'
             f" got {checks.shown(value)}"
         )
     return value
+
+
+def initial(default: Method | None = None) -> Any:
+    """Declare the parameter for the method that finds the first point."""
+    meaning = "What finds the first point, which should nearly minimise g, if none is given to ``minimize``."
+    return other("Method", default, meaning, check_initial)
+
+
+def preset(meaning: str, default: str = "auto") -> Any:
+    """Declare the parameter that says where parameters that are not given come from."""
+    return other("str", default, "Where parameters that are not given come from. " + meaning, lambda given, name: given)
 
 
 def counter() -> np.ndarray:
@@ -204,17 +222,27 @@ def counter() -> np.ndarray:
     return np.zeros(1, dtype=np.int64)
 
 
+def memories(plan: Any, dimension: int) -> dict[str, Any]:
+    """Return the memories of a plan's two estimates, by level."""
+    return {level: estimates.memory_for(getattr(plan, level), dimension) for level in ("upper", "lower")}
+
+
 def smoothness(problem: Problem, level: str, method: Method, instead: str = "") -> float:
     """Return the smoothness constant of a level's objective; raise if it is not known and say what to pass instead."""
     objective = getattr(problem, level)
     constant = float(objective.lipschitz)
     if not (math.isfinite(constant) and constant > 0.0):
-        other = f"pass {instead} to {type(method).__name__}" if instead else "take another method, such as 'sbcgf'"
+        way_out = f"pass {instead} to {type(method).__name__}" if instead else "take another method, such as 'sbcgf'"
         raise ValueError(
             f"the method {method.name!r} needs a smoothness constant of the {level} objective, and it has none"
-            f" (lipschitz = {constant:g}): give it one, or {other}"
+            f" (lipschitz = {constant:g}): give it one, or {way_out}"
         )
     return constant
+
+
+def smoothnesses(problem: Problem, method: Method, instead: str = "") -> tuple[float, float]:
+    """Return the smoothness constants of f and g; raise if one is not known."""
+    return smoothness(problem, "upper", method, instead), smoothness(problem, "lower", method, instead)
 
 
 def known_floor(problem: Problem, method: Method) -> float:

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
-from tiebreak.estimates import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
-from tiebreak.methods.projecting import Full, full, full_cost
+from tiebreak.estimates import Exact, Memory, exact
+from tiebreak.methods.base import DONE, Budget, Method, counter, memories, smoothness
+from tiebreak.methods.descent import estimate_both
+from tiebreak.methods.parameters import declared, schedule
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, capped, constant, power
 
@@ -33,42 +33,42 @@ class State(NamedTuple):
     x: np.ndarray  # x_t
     y: np.ndarray  # y_t
     room: np.ndarray  # y_{t+1} before its projection
-    upper: np.ndarray  # ∇f(x_t)
-    lower: np.ndarray  # ∇g(x_t)
+    upper: Memory  # ∇f(x_t)
+    lower: Memory  # ∇g(x_t)
     iteration: np.ndarray  # t, one number
 
 
+class Plan(NamedTuple):
+    """What the loop goes by."""
+
+    upper: Exact  # all samples of f
+    lower: Exact  # all samples of g
+    step: Any  # s_g
+    upper_step: Any  # s_f
+    mixing: Any  # α_t
+
+
 @kernel
-def advance(problem, state, constants, step, upper_step, mixing, keys):
-    """Take one step for each entry of the schedules."""
-    f, g, domain = problem
-    x, y, room, upper, lower, t = state
-    for k in range(step.size):
-        if not math.isfinite(gradient_at(f, constants.upper, x, upper)):
-            return UPPER_NOT_FINITE
-        if not math.isfinite(gradient_at(g, constants.lower, x, lower)):
-            return LOWER_NOT_FINITE
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    x, y, room = state.x, state.y, state.room
+    for k in range(iterations):
+        outcome = estimate_both(problem, plan, state, x, x, k, keys, 0)
+        if outcome != DONE:
+            return outcome
+        upper, lower, mixing = state.upper.direction, state.lower.direction, plan.mixing[k]
         for i in range(x.size):
-            room[i] = x[i] - step[k] * lower[i]
-        project(domain, room, y)
+            room[i] = x[i] - plan.step[k] * lower[i]
+        project(problem.domain, room, y)
         for i in range(x.size):
-            x[i] = mixing[k] * (x[i] - upper_step[k] * upper[i]) + (1.0 - mixing[k]) * y[i]
-        t[0] += 1
+            x[i] = mixing * (x[i] - plan.upper_step[k] * upper[i]) + (1.0 - mixing) * y[i]
+        state.iteration[0] += 1
     return DONE
 
 
-@dataclass(frozen=True)
+@declared
 class BiGSAM(Method):
     """Bilevel gradient sequential averaging.
-
-    Parameters
-    ----------
-    step : number or function of t, optional
-        The length of a gradient step on g; 1 / L_g if not given.
-    upper_step : number or function of t, optional
-        The length of a gradient step on f; 2 / (L_f + μ_f) if not given.
-    mixing : number or function of t, optional
-        α_t, the weight of the step on f, between 0 and 1. If not given it follows from L_f and μ_f, which must be positive.
 
     Examples
     --------
@@ -76,9 +76,13 @@ class BiGSAM(Method):
     'big-sam'
     """
 
-    step: ScheduleLike | None = None
-    upper_step: ScheduleLike | None = None
-    mixing: ScheduleLike | None = None
+    step: ScheduleLike | None = schedule("The length of a gradient step on g; 1 / L_g if not given.")
+    upper_step: ScheduleLike | None = schedule("The length of a gradient step on f; 2 / (L_f + μ_f) if not given.")
+    mixing: ScheduleLike | None = schedule(
+        "α_t, the weight of the step on f, between 0 and 1. If not given it follows from L_f and μ_f, which must be"
+        " positive.",
+        largest=1.0,
+    )
 
     name = "big-sam"
     citation = "Sabach, Shtern (2017)"
@@ -88,7 +92,6 @@ class BiGSAM(Method):
     loop = advance
     projects = True
     convex = True
-    limits: ClassVar = {"step": np.inf, "upper_step": np.inf, "mixing": 1.0}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
@@ -112,14 +115,12 @@ class BiGSAM(Method):
         contraction = math.sqrt(max(1.0 - 2.0 * step * modulus * lipschitz / (modulus + lipschitz), 0.0))
         return capped(power(2.0 / (1.0 - contraction), 1.0), 1.0)
 
-    def constants(self, problem: Problem) -> Full:
-        return full(problem)
+    def plan(self, problem: Problem) -> Plan:
+        schedules = (self.given(name) for name in ("step", "upper_step", "mixing"))
+        return Plan(exact(problem.upper), exact(problem.lower), *schedules)
 
-    def start(self, problem: Problem, constants: Full, x: np.ndarray) -> State:
-        return State(x.copy(), x.copy(), np.zeros_like(x), np.zeros_like(x), np.zeros_like(x), counter())
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        return State(x.copy(), x.copy(), np.zeros_like(x), **memories(plan, x.size), iteration=counter())
 
     def answer(self, state: State) -> np.ndarray:
         return state.y
-
-    def cost(self, problem: Problem, constants: Full, t: np.ndarray) -> Cost:
-        return full_cost(constants, t)

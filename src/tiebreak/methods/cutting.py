@@ -1,39 +1,50 @@
-"""What the methods that cut share: a step towards the minimiser of f's linear model over Z and the cut, and its slack.
+"""The rule that cuts: a step towards the minimiser of f's linear model over Z and a half-space around argmin g.
 
-The slack K_t is ``slack(t)`` and ``margin`` standard errors of the cut's estimate. What the cut must not exclude is known
-to satisfy it with exact estimates: the error that counts is that of m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩, a number. In a step it
-moves by I_t = m_t − m'_{t−1}, m' being that of the last estimates at the new x_t. If these are right the fresh sample moves
-it by nothing but its own error, which is independent of the past, and keep = 1 − momentum of the old error stays. So V_t =
-keep² V_{t−1} + I_t² estimates the variance of m_t, from exact estimates with V = 0 on, whatever the value of g.
+    s_t = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
+    x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
+
+In the papers: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, g(x_0) is ``anchor``. With exact estimates the rule is CG-BiO:
+Jiang, Abolfazli, Mokhtari and Yazdandoost Hamedani, A conditional gradient-based method for simple bilevel optimization with
+convex lower-level problem, AISTATS 2023. There K_t = 0, and it stops when ⟨∇f(x_t), x_t − s_t⟩ ≤ ε_f and g(x_t) − g(x_0) ≤
+ε_g / 2: here ``tol`` of ``minimize`` does that, with bounds that are proven. With STORM's estimates it is SBCGI
+(``sbcgi.py``), with SPIDER's SBCGF (``sbcgf.py``).
+
+An empty cut gives the point of Z that violates it least, the direction that lowers g most.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step, projects
-from tiebreak.engine import checks, kernel
-from tiebreak.engine.vectors import copy, dot_and_copy, move
-from tiebreak.estimates import Estimate, no_estimate
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method
-from tiebreak.methods.fista import FISTA
-from tiebreak.methods.fw import SpiderFW, StormFW
-from tiebreak.methods.theory import Theory
+from tiebreak.domains.base import EMPTY, INVALID
+from tiebreak.engine import kernel
+from tiebreak.engine.randomness import Moment
+from tiebreak.engine.vectors import dot_and_copy
+from tiebreak.estimates import Memory, Once, estimate, exact
+from tiebreak.methods import cut_rules as rules
+from tiebreak.methods.base import (
+    DONE,
+    LOWER_NOT_FINITE,
+    UPPER_NOT_FINITE,
+    Budget,
+    Method,
+    counter,
+    initial,
+    memories,
+    preset,
+)
+from tiebreak.methods.cut_rules import go_towards, guarded, margin, set_anchor, watch_error, watch_move
+from tiebreak.methods.fitting import allowance_of, curvature_of, first_points, fitting_step
+from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.problem import Problem
-from tiebreak.schedules import Schedule, constant, falling, power
+from tiebreak.schedules import Given, ScheduleLike, constant, power
 
-LARGEST_SHARE = 4.0  # the sum of all steps, if none is shortened: e^−4 of x_0 is left then
-NOT_CONVEX = 0.5  # times T^−ω is the first step if f is not convex
-ALLOWED = 1e-3  # of g at the centre of Z: by how much g may rise before steps become shorter, if f is not convex
-LEAST_SHARE = 0.05  # of the largest step, that is made however little f has to gain
-SHORTEST = 0.01  # of a step, that is made however far g has risen
-ROUNDING = 1e-12  # of the terms of the cut: without any slack it is empty by rounding in every tenth iteration
+ROUNDING_OF_CUT = 1e-12  # share of the cut's terms: without any slack it is empty by rounding in every tenth iteration
+AS_GIVEN: dict[str, Any] = {"curvature": 0.0, "allowance": 0.0}  # steps are never shortened
 
 
 class State(NamedTuple):
@@ -42,212 +53,172 @@ class State(NamedTuple):
     x: np.ndarray  # x_t
     previous: np.ndarray  # x_{t−1}
     target: np.ndarray  # room for s_t
-    upper: Estimate  # ∇f̂_t
-    lower: Estimate  # ∇ĝ_t and ĝ_t
+    upper: Memory  # ∇f̂_t
+    lower: Memory  # ∇ĝ_t and ĝ_t
     anchor: np.ndarray  # g(x_0), one number
     origin: np.ndarray  # x_0
+    model: np.ndarray  # m'_{t−1}, one number, if the error is watched
     variance: np.ndarray  # V_t, one number
-    iteration: np.ndarray  # t, one number
-    empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
     best: np.ndarray  # the point of least stationarity, if it is watched
     least: np.ndarray  # ⟨∇f̂, x − s⟩ there, one number
-    unused: np.ndarray  # samples that were set aside for g(x_0) and not needed, one number
+    empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
+    iteration: np.ndarray  # t, one number
 
 
-def start_state(problem: Problem, x: np.ndarray, upper_batch: int, lower_batch: int) -> State:
+class Plan(NamedTuple):
+    """What the loop goes by."""
+
+    upper: Any  # how ∇f̂ is estimated
+    lower: Any  # how ∇ĝ and ĝ are
+    anchor: Any  # what g(x_0) is made of: FromEstimate or FromAll
+    slack: Any  # K_t: Fixed or Watched
+    step: Any  # γ_t: Plain, Fitted or Watching
+    guard: Any  # what shortens steps when g has risen: Unguarded or Guarded
+
+
+def start_state(plan: Plan, x: np.ndarray) -> State:
     """Return the state at x_0 = x, before anything is sampled."""
-    d = problem.dimension
     return State(
         x=x.copy(),
         previous=x.copy(),
-        target=np.zeros(d),
-        upper=no_estimate(d, upper_batch),
-        lower=no_estimate(d, lower_batch),
+        target=np.zeros_like(x),
+        **memories(plan, x.size),
         anchor=np.zeros(1),
         origin=x.copy(),
+        model=np.zeros(1),
         variance=np.zeros(1),
-        iteration=np.zeros(1, dtype=np.int64),
-        empty_cuts=np.zeros(1, dtype=np.int64),
         best=x.copy(),
         least=np.full(1, np.inf),
-        unused=np.zeros(1, dtype=np.int64),
+        empty_cuts=counter(),
+        iteration=counter(),
     )
 
 
 @kernel
-def minus(x, y):
-    """Return x − y; a kernel of its own, so that a reordered sum does not take the difference apart."""
-    return x - y
-
-
-@kernel(reorder=True)
-def model_at(estimate, origin, x):
-    """Return m = ĝ + ⟨∇ĝ, x_0 − x⟩."""
-    total = 0.0
-    for i in range(x.size):
-        total += estimate.direction[i] * minus(origin[i], x[i])
-    return estimate.value[0] + estimate.factor[0] * total
-
-
-@kernel
-def size_of_terms(lower, x):
-    """Return |g(x)| + Σ |∇g(x)_i x_i|, in which the terms of the cut are rounded."""
-    total = abs(lower.value[0])
-    for i in range(x.size):
-        total += abs(lower.direction[i] * x[i])
-    return total
-
-
-@kernel
-def cut_and_move(domain, state, slack, margin, step, curvature, allowance, watch):
-    """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite.
-
-    s_t = argmin ⟨∇f̂_t, s⟩ over s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t;  x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t,
-    K_t being ``slack`` and ``margin`` standard errors. An empty cut gives the point of Z that violates it least, the
-    direction that lowers g most. Where ĝ_t has risen above g(x_0) by more than slack and allowance, the step is shorter by
-    the ratio, but no less than a share: what a step adds to g grows with its square, what the cut takes away with the step.
-    """
-    x, previous, target, upper, lower, anchor, _, variance, t, empty_cuts, _, _, _ = state
-    risen = lower.value[0] - anchor[0]
-    room = slack + margin * math.sqrt(variance[0]) - risen
-    bound = room / lower.factor[0] + dot_and_copy(lower.direction, x, previous)
-    if not math.isfinite(bound):
-        return LOWER_NOT_FINITE
-    if not math.isfinite(upper.value[0]):
-        return UPPER_NOT_FINITE
-    if allowance > 0.0 and risen > allowance + slack:
-        step *= max((allowance + slack) / risen, SHORTEST)
-    if curvature > 0.0 or watch > 0:
-        status, _ = cut_lmo(domain, upper.direction, lower.direction, bound, target)
-        if status != INVALID:
-            if status != EMPTY:
-                gap, square = gap_towards(upper, x, target)
-                if watch > 0:
-                    remember(state, gap, watch)
-                step = deserved_step(gap, square, step, curvature)
-            move(x, target, step)
-    else:
-        status, _ = cut_step(domain, upper.direction, lower.direction, bound, step, x, target)
-    if status == INVALID:
-        return UPPER_NOT_FINITE
-    if status == EMPTY:
-        empty_cuts[0] += 1
-    t[0] += 1
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    x, previous = state.x, state.previous
+    for k in range(iterations):
+        t = state.iteration[0]
+        estimate(plan.upper, problem.upper, state.upper, x, previous, k, Moment(keys.upper, t, 0, 0))
+        estimate(plan.lower, problem.lower, state.lower, x, previous, k, Moment(keys.lower, t, 0, 0))
+        if t == 0:
+            set_anchor(plan.anchor, problem.lower, state)
+        outcome = cut_and_move(problem.domain, state, plan, k, Moment(keys.lower, t, 0, 0))
+        if outcome != DONE:
+            return outcome
     return DONE
 
 
 @kernel
-def remember(state, gap, watch):
-    """Keep x_t if it has the least stationarity of the second half: since t was last 1, 2, 4, … times ``watch``."""
-    t = state.iteration[0]
-    if t < watch:
-        return
-    since = t // watch
-    if t % watch == 0 and since & (since - 1) == 0:
-        state.least[0] = np.inf
-    if gap < state.least[0]:
-        state.least[0] = gap
-        copy(state.x, state.best)
+def cut_and_move(domain, state, plan, k, moment):
+    """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite."""
+    upper, lower = state.upper, state.lower
+    watch_error(plan.slack, plan.lower, state, k, moment)
+    slack, risen = plan.slack.values[k], lower.value[0] - state.anchor[0]
+    room = slack + margin(plan.slack, state) - risen
+    bound = room / lower.factor[0] + dot_and_copy(lower.direction, state.x, state.previous)
+    if not math.isfinite(bound):
+        return LOWER_NOT_FINITE
+    if not math.isfinite(upper.value[0]):
+        return UPPER_NOT_FINITE
+    step = guarded(plan.guard, plan.step.values[k], risen, slack)
+    status = go_towards(plan.step, domain, state, bound, step)
+    if status == INVALID:
+        return UPPER_NOT_FINITE
+    watch_move(plan.slack, state)
+    if status == EMPTY:
+        state.empty_cuts[0] += 1
+    state.iteration[0] += 1
+    return DONE
 
 
-@kernel
-def deserved_step(gap, square, step, curvature):
-    """Return the step that lowers f most at a curvature, between a share of a step and all of it."""
-    if curvature == 0.0 or square == 0.0:
-        return step
-    return min(max(gap / (curvature * square), LEAST_SHARE * step), step)
+@declared
+class Cutting(Method):
+    """The common part of the methods that cut."""
+
+    step: ScheduleLike | None = schedule("γ_{t+1}, the weight of s_t in x_{t+1}, between 0 and 1.", largest=1.0)
+    slack: ScheduleLike | None = schedule("K_t, by which the cut is moved outwards to allow for noise, in units of g.")
+    curvature: float | None = real(
+        "A smoothness constant of f. If it is positive, a step is shortened to the one that lowers f most at that curvature,"
+        " but to no less than a twentieth of it. 0: steps are not shortened.",
+        least=0.0,
+    )
+    allowance: float | None = real(
+        "By how much g may exceed g(x_0) and ``slack`` before steps become shorter, in units of g; 0: they never do. If not"
+        ' given, ``preset="auto"`` takes 0.001 of g at the centre of Z, above its known floor, where f is not convex.',
+        least=0.0,
+    )
+    initial: Method | None = initial()
+
+    needs = "linear minimisation over a half-space"
+    loop = advance
+
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        return {
+            "step": lambda: fitting_step(problem, self, self.horizon(problem, budget), exponent=0.5),
+            "curvature": lambda: curvature_of(problem),
+            "allowance": lambda: allowance_of(problem),
+            "initial": lambda: first_points(problem),
+        }
+
+    def step_and_guard(self, problem: Problem) -> dict[str, Any]:
+        """Return the rules for the step."""
+        step = self.given("step")
+        return {
+            "step": rules.Fitted(step, self.curvature) if self.curvature else rules.Plain(step),
+            "guard": rules.Guarded(self.allowance) if self.allowance else rules.Unguarded(),
+        }
+
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        return start_state(plan, x)
+
+    def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        anchor = (Once(plan.anchor.plan),) if isinstance(plan.anchor, rules.FromAll) else ()
+        return (plan.upper,), (plan.lower, *anchor)
+
+    def answer(self, state: State) -> np.ndarray:
+        return state.best if np.isfinite(state.least[0]) else state.x
+
+    def origin(self, state: State) -> np.ndarray:
+        return state.origin
+
+    def empty_cuts(self, state: State) -> int:
+        return int(state.empty_cuts[0])
 
 
-@kernel(reorder=True)
-def gap_towards(upper, x, target):
-    """Return ⟨∇f̂, x − s⟩ and ‖x − s‖²."""
-    gap = 0.0
-    square = 0.0
-    for i in range(x.size):
-        way = minus(x[i], target[i])
-        gap += upper.direction[i] * way
-        square += way * way
-    return upper.factor[0] * gap, square
+@declared
+class CGBiO(Cutting):
+    """Conditional gradient for simple bilevel optimisation, with exact gradients.
 
+    If no slack is given, the cut is moved outwards by what rounding makes of it, 1e-12 of its terms.
 
-def offered(state: State) -> np.ndarray:
-    """Return the point of least stationarity, if it is watched and there is one, else the last one."""
-    return state.best if np.isfinite(state.least[0]) else state.x
+    Examples
+    --------
+    >>> CGBiO(step=lambda t: 2 / (t + 2), slack=0.0).slack
+    constant(value=0.0)
+    """
 
+    preset: str = preset(
+        '``"auto"``: the budget; ``"paper"`` and ``"paper-dictionary"``: the regression and the dictionary experiment of Cao'
+        " et al. (2023), whose steps are 2 / (t + 2) and 0.3 / √(t + 1)."
+    )
 
-def known_convexity(problem: Problem, method: Method) -> bool:
-    """Return whether f is convex; raise if it is not known."""
-    if problem.upper.convex is None:
-        raise ValueError(
-            f"the method {method.name!r} chooses its steps by whether the upper objective is convex, and that is not known:"
-            " say so where it is made (convex=True or convex=False), or give the step"
+    name = "cg-bio"
+    citation = "Jiang, Abolfazli, Mokhtari, Yazdandoost Hamedani (2023)"
+    setting = "exact gradients"
+    rates = "t^-1; t^-1 (f convex), t^-1/2 (f not convex)"
+    presets: ClassVar = {
+        "auto": {},
+        "paper": {"step": power(2.0, 1.0, shift=2.0), **AS_GIVEN},
+        "paper-dictionary": {"step": power(0.3, 0.5), **AS_GIVEN},
+    }
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(
+            upper=exact(problem.upper),
+            lower=exact(problem.lower),
+            anchor=rules.FromEstimate(0.0, ROUNDING_OF_CUT if self.slack is None else 0.0),
+            slack=rules.Fixed(Given(constant(0.0), "slack") if self.slack is None else self.given("slack")),
+            **self.step_and_guard(problem),
         )
-    return bool(problem.upper.convex)
-
-
-def fitting_step(problem: Problem, method: Method, horizon: float, exponent: float) -> Schedule:
-    """Return the largest steps for a number of iterations T.
-
-    For f convex they are such that little is left of x_0 at the end. For f not convex they begin with the order T^−ω that
-    theory wants, ω being ``exponent``, and fall to 0.
-    """
-    endless = math.isinf(horizon)
-    if known_convexity(problem, method):
-        return power(2.0, 1.0, shift=1000.0) if endless else constant(min(LARGEST_SHARE / horizon, 1.0))
-    return power(NOT_CONVEX, exponent) if endless else falling(NOT_CONVEX * horizon**-exponent, horizon)
-
-
-def curvature_of(problem: Problem) -> float:
-    """Return the smoothness constant of a convex f, or 0 if it is not known or f is not convex."""
-    curvature = float(problem.upper.lipschitz) if problem.upper.convex else 0.0
-    return curvature if math.isfinite(curvature) else 0.0
-
-
-def allowance_of(problem: Problem) -> float:
-    """Return by how much g may rise before steps become shorter; 0, which is no limit, if f is convex or nothing is known.
-
-    Steps for f not convex are of an order that is right for all of Z. Where Z is much larger than what matters, g would rise
-    too far with them.
-    """
-    if problem.upper.convex or problem.lower.endless or not math.isfinite(problem.lower.floor):
-        return 0.0
-    return ALLOWED * max(problem.lower.value(problem.center) - problem.lower.floor, 0.0)
-
-
-def first_points(problem: Problem) -> Method:
-    """Return a method that finds a point at which g is nearly least: accelerated if it can project, else Frank-Wolfe."""
-    if problem.lower.endless:
-        return StormFW(step=power(2.0, 1.0, shift=2.0), momentum=power(1.0, 2 / 3), batch_size=8, level="lower")
-    known = math.isfinite(problem.lower.lipschitz) and problem.lower.lipschitz > 0.0
-    if known and projects(problem.domain):
-        return FISTA(level="lower")
-    return SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, batch_size=1, level="lower")
-
-
-def check_theory(value: Any) -> None:
-    """Raise if what is given for the constants of theory is none."""
-    if value is not None and not isinstance(value, Theory):
-        raise ValueError(f"`theory` must be a Theory, such as Theory(delta=0.05), got {checks.shown(value)}")
-
-
-def with_theory(method: Any, problem: Problem, budget: Budget) -> Any:
-    """Return a method with the constants of theory, if it goes by them: estimated where they are not given."""
-    if method.preset != "theory":
-        if method.theory is not None:
-            raise ValueError(f'`theory` is for preset="theory" only, and the preset is {method.preset!r}')
-        return method
-    method.check(problem)
-    given = method.theory or Theory()
-    horizon = method.horizon(problem, budget) if given.horizon is None else given.horizon
-    return replace(method, theory=given.for_problem(problem, horizon))
-
-
-def lazily(schedules: dict[str, Schedule], problem: Problem) -> dict[str, Callable[[], Any]]:
-    """Return schedules as the defaults of a method, and what finds its first point."""
-    found: dict[str, Callable[[], Any]] = {name: partial(schedules.get, name) for name in schedules}
-    return {**found, "initial": lambda: first_points(problem)}
-
-
-def without_slack(presets: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the presets of a method for its ablation with K_t = 0, of which no theory is known."""
-    return {name: {**preset, "slack": constant(0.0), "margin": 0.0} for name, preset in presets.items() if name != "theory"}

@@ -15,22 +15,21 @@ twice as many steps.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak.domains import lmo, project
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot, extrapolate
-from tiebreak.estimates import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method, counter, smoothness
-from tiebreak.methods.fista import FISTA
-from tiebreak.methods.projecting import Full, full, full_cost
+from tiebreak.estimates import Exact, Memory, exact
+from tiebreak.methods.accelerated import FISTA
+from tiebreak.methods.base import DONE, Method, counter, initial, memories, smoothnesses
+from tiebreak.methods.descent import estimate_both
+from tiebreak.methods.parameters import declared, real, whole
 from tiebreak.problem import Problem
 
-MAX_ROUNDS = 60  # of the search for the weight of the two linear models
+MAX_ROUNDS = 60  # rounds of the search for the weight of the two linear models
 PRECISE = 1e-12  # relative difference of the two models at which the search ends
 
 
@@ -41,8 +40,8 @@ class State(NamedTuple):
     previous: np.ndarray  # x_{k−1}
     y: np.ndarray  # the point of the linear models
     room: np.ndarray  # x_{k+1} before its projection
-    upper: np.ndarray  # ∇f(y)
-    lower: np.ndarray  # ∇g(y)
+    upper: Memory  # ∇f(y)
+    lower: Memory  # ∇g(y)
     trial: np.ndarray  # the last point that brought u down
     best: np.ndarray  # the answer: trial when the bracket was last as small as ε
     anchor: np.ndarray  # g(x_0), one number
@@ -53,28 +52,30 @@ class State(NamedTuple):
     iteration: np.ndarray  # t, one number
 
 
-class Constants(NamedTuple):
-    """What FC-BiO's loop takes."""
+class Plan(NamedTuple):
+    """What the loop goes by."""
 
-    full: Full  # all samples
+    upper: Exact  # all samples of f
+    lower: Exact  # all samples of g
     weight: float  # ω
     lipschitz: float  # L
     tolerance: float  # the first ε, relative to the width of the first bracket
 
 
 @kernel
-def open_bracket(domain, state, constants, upper_value, lower_value):
+def open_bracket(domain, state, plan):
     """Begin at x_0: f* ≤ f(x_0), and f* ≥ f(x_0) + min ⟨∇f(x_0), s − x_0⟩ over Z."""
-    state.anchor[0] = lower_value
-    lmo(domain, state.upper, state.room)
-    bound = upper_value + dot(state.upper, state.room) - dot(state.upper, state.x)
+    gradient, upper_value = state.upper.direction, state.upper.value[0]
+    state.anchor[0] = state.lower.value[0]
+    lmo(domain, gradient, state.room)
+    bound = upper_value + dot(gradient, state.room) - dot(gradient, state.x)
     state.bracket[0] = min(bound, upper_value)
     state.bracket[1] = state.bracket[2] = upper_value
-    state.tolerance[0] = constants.tolerance * (state.bracket[1] - state.bracket[0])
+    state.tolerance[0] = plan.tolerance * (state.bracket[1] - state.bracket[0])
 
 
 @kernel
-def narrow_bracket(state, constants, upper_value, lower_value):
+def narrow_bracket(state, plan):
     """Decide about τ from the values at x; when the bracket is as small as ε, accept the answer and aim at a smaller ε.
 
     A smaller ε allows less of g and so only larger values of f: l stays. Whether the new u is large enough is seen when
@@ -83,7 +84,7 @@ def narrow_bracket(state, constants, upper_value, lower_value):
     low, high, first = state.bracket[0], state.bracket[1], state.bracket[2]
     tolerance, rounds = state.tolerance, state.rounds
     middle = 0.5 * (low + high)
-    excess = max(upper_value - middle, constants.weight * (lower_value - state.anchor[0]))
+    excess = max(state.upper.value[0] - middle, plan.weight * (state.lower.value[0] - state.anchor[0]))
     if excess <= 0.5 * tolerance[0]:
         high = middle
         rounds[0] += 1
@@ -107,31 +108,31 @@ def narrow_bracket(state, constants, upper_value, lower_value):
 
 
 @kernel
-def difference(problem, state, constants, upper_room, lower_room, share):
+def difference(domain, state, plan, upper_room, lower_room, share):
     """Set x to the minimiser for the models' mean with weights share and 1 − share; return how much f's model is larger."""
-    x, y, room, upper, lower = state.x, state.y, state.room, state.upper, state.lower
+    x, y, room, upper, lower = state.x, state.y, state.room, state.upper.direction, state.lower.direction
     for i in range(x.size):
-        direction = share * upper[i] + (1.0 - share) * constants.weight * lower[i]
-        room[i] = y[i] - direction / constants.lipschitz
-    project(problem.domain, room, x)
+        direction = share * upper[i] + (1.0 - share) * plan.weight * lower[i]
+        room[i] = y[i] - direction / plan.lipschitz
+    project(domain, room, x)
     upper_model, lower_model = upper_room, lower_room
     for i in range(x.size):
         upper_model += upper[i] * (x[i] - y[i])
-        lower_model += constants.weight * lower[i] * (x[i] - y[i])
+        lower_model += plan.weight * lower[i] * (x[i] - y[i])
     return upper_model - lower_model
 
 
 @kernel(inline=False)
-def descend_on_both(problem, state, constants, upper_room, lower_room):
+def descend_on_both(domain, state, plan, upper_room, lower_room):
     """Set x to the minimiser of the larger linear model + L/2 ‖x − y‖² over Z.
 
     Its dual is concave in the weight of f's model; the derivative is the difference of the models, whose zero is sought by
     false position with halving (Illinois).
     """
-    high = difference(problem, state, constants, upper_room, lower_room, 1.0)
+    high = difference(domain, state, plan, upper_room, lower_room, 1.0)
     if high >= 0.0:
         return
-    low = difference(problem, state, constants, upper_room, lower_room, 0.0)
+    low = difference(domain, state, plan, upper_room, lower_room, 0.0)
     if low <= 0.0:
         return
     a, b = 0.0, 1.0
@@ -139,7 +140,7 @@ def descend_on_both(problem, state, constants, upper_room, lower_room):
     side = 0
     for _ in range(MAX_ROUNDS):
         share = (a * high - b * low) / (high - low)
-        found = difference(problem, state, constants, upper_room, lower_room, share)
+        found = difference(domain, state, plan, upper_room, lower_room, share)
         if abs(found) <= goal or b - a <= PRECISE:
             return
         if found > 0.0:
@@ -155,47 +156,46 @@ def descend_on_both(problem, state, constants, upper_room, lower_room):
 
 
 @kernel
-def advance(problem, state, constants, step, keys):
-    """Take one step, or look at one point, for each entry of the schedule, whose values do not matter."""
-    x, previous, y, inner, t = state.x, state.previous, state.y, state.inner, state.iteration
-    for _ in range(step.size):
-        look = inner[0] == 0 or inner[0] == inner[1]
-        if look:
-            copy(x, y)
-        else:
-            extrapolate(x, previous, inner[0] / (inner[0] + 3.0), y)
-        upper_value = gradient_at(problem.upper, constants.full.upper, y, state.upper)
-        if not math.isfinite(upper_value):
-            return UPPER_NOT_FINITE
-        lower_value = gradient_at(problem.lower, constants.full.lower, y, state.lower)
-        if not math.isfinite(lower_value):
-            return LOWER_NOT_FINITE
-        if t[0] == 0:
-            open_bracket(problem.domain, state, constants, upper_value, lower_value)
-        elif look:
-            narrow_bracket(state, constants, upper_value, lower_value)
-            inner[0] = 0
-        copy(x, previous)
-        upper_room = upper_value - 0.5 * (state.bracket[0] + state.bracket[1])
-        descend_on_both(problem, state, constants, upper_room, constants.weight * (lower_value - state.anchor[0]))
-        inner[0] += 1
-        t[0] += 1
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps, or looks at a point."""
+    for k in range(iterations):
+        glide(state)
+        outcome = estimate_both(problem, plan, state, state.y, state.y, k, keys, 0)
+        if outcome != DONE:
+            return outcome
+        decide_and_step(problem.domain, state, plan)
     return DONE
 
 
-@dataclass(frozen=True)
+@kernel
+def glide(state):
+    """Make y: x itself where τ is decided about."""
+    inner = state.inner
+    if inner[0] == 0 or inner[0] == inner[1]:
+        copy(state.x, state.y)
+    else:
+        extrapolate(state.x, state.previous, inner[0] / (inner[0] + 3.0), state.y)
+
+
+@kernel
+def decide_and_step(domain, state, plan):
+    """Decide about τ, if it is time, and take a step for it."""
+    inner = state.inner
+    if state.iteration[0] == 0:
+        open_bracket(domain, state, plan)
+    elif inner[0] == 0 or inner[0] == inner[1]:
+        narrow_bracket(state, plan)
+        inner[0] = 0
+    copy(state.x, state.previous)
+    upper_room = state.upper.value[0] - 0.5 * (state.bracket[0] + state.bracket[1])
+    descend_on_both(domain, state, plan, upper_room, plan.weight * (state.lower.value[0] - state.anchor[0]))
+    inner[0] += 1
+    state.iteration[0] += 1
+
+
+@declared
 class FCBiO(Method):
     """Bisection of the optimal upper value, with accelerated steps for both levels.
-
-    Parameters
-    ----------
-    tolerance : float
-        ε, the accuracy at both levels that is aimed at first, relative to what is known of f* at the beginning; when it is
-        reached, a quarter of it is aimed at.
-    inner_iterations : int
-        Accelerated steps for each value that is tried, at first.
-    initial : Method, optional
-        What finds the first point, which should minimise g as well as ``tolerance`` asks, if none is given to ``minimize``.
 
     Examples
     --------
@@ -203,9 +203,14 @@ class FCBiO(Method):
     20
     """
 
-    tolerance: float = 1e-3
-    inner_iterations: int = 20
-    initial: Method | None = FISTA(level="lower")
+    tolerance: float = real(
+        "ε, the accuracy at both levels that is aimed at first, relative to what is known of f* at the beginning; when it is"
+        " reached, a quarter of it is aimed at.",
+        1e-3,
+        above=0.0,
+    )
+    inner_iterations: int = whole("Accelerated steps for each value that is tried, at first.", 20)
+    initial: Method | None = initial(FISTA(level="lower"))
 
     name = "fc-bio"
     citation = "Zhang, Chen, Xu, Zhang (2024)"
@@ -215,24 +220,18 @@ class FCBiO(Method):
     loop = advance
     projects = True
     convex = True
-    counts = ("inner_iterations",)
-    reals: ClassVar = {"tolerance": {"above": 0.0}}
 
-    def constants(self, problem: Problem) -> Constants:
-        upper, lower = (smoothness(problem, level, self) for level in ("upper", "lower"))
-        return Constants(full(problem), upper / lower, upper, self.tolerance)
+    def plan(self, problem: Problem) -> Plan:
+        upper, lower = smoothnesses(problem, self)
+        return Plan(exact(problem.upper), exact(problem.lower), upper / lower, upper, self.tolerance)
 
-    def schedule_values(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (np.zeros(t.shape),)  # one entry for each step
-
-    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
         return State(
             x=x.copy(),
             previous=x.copy(),
             y=x.copy(),
             room=np.zeros_like(x),
-            upper=np.zeros_like(x),
-            lower=np.zeros_like(x),
+            **memories(plan, x.size),
             trial=x.copy(),
             best=x.copy(),
             anchor=np.zeros(1),
@@ -245,6 +244,3 @@ class FCBiO(Method):
 
     def answer(self, state: State) -> np.ndarray:
         return state.best
-
-    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
-        return full_cost(constants.full, t)

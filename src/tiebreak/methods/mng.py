@@ -14,33 +14,23 @@ quadratic f with second derivatives H the minimiser over two half-spaces is x_t 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import dot, fill
-from tiebreak.estimates import gradient_at
-from tiebreak.methods.base import (
-    DONE,
-    LOWER_NOT_FINITE,
-    NO_BUDGET,
-    UPPER_NOT_FINITE,
-    Budget,
-    Cost,
-    Method,
-    counter,
-    smoothness,
-)
-from tiebreak.methods.projecting import Full, full, full_cost
+from tiebreak.estimates import Exact, Memory, Once, estimate, exact
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, counter, memories, smoothness
+from tiebreak.methods.descent import estimate_both
+from tiebreak.methods.parameters import declared, schedule
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant
 
-PARALLEL = 1e-14  # of the angle at which two half-spaces count as one
+PARALLEL = 1e-14  # squared sine of the angle at which two half-spaces count as one
 
 
 class State(NamedTuple):
@@ -49,17 +39,19 @@ class State(NamedTuple):
     x: np.ndarray  # x_t
     y: np.ndarray  # y_t
     room: np.ndarray  # y_t before its projection
-    upper: np.ndarray  # ∇f(x_t)
+    upper: Memory  # ∇f(x_t)
     upper_step: np.ndarray  # H⁻¹ ∇f(x_t)
-    lower: np.ndarray  # G_t
+    lower: Memory  # ∇g(x_t), then G_t
     lower_step: np.ndarray  # H⁻¹ G_t
     iteration: np.ndarray  # t, one number
 
 
-class Constants(NamedTuple):
-    """What MNG's loop takes besides its schedule."""
+class Plan(NamedTuple):
+    """What the loop goes by."""
 
-    full: Full  # all samples
+    upper: Exact  # all samples of f
+    lower: Exact  # all samples of g
+    step: Any  # γ
     inverse: np.ndarray  # H⁻¹; one entry: that multiple of the identity
 
 
@@ -89,39 +81,52 @@ def weights(a, b, e, c):
 
 
 @kernel
-def advance(problem, state, constants, step, keys):
-    """Take one step for each entry of the schedule."""
-    x, y, room, upper, upper_step, lower, lower_step, t = state
-    for k in range(step.size):
-        if not math.isfinite(gradient_at(problem.upper, constants.full.upper, x, upper)):
-            return UPPER_NOT_FINITE
-        if not math.isfinite(gradient_at(problem.lower, constants.full.lower, x, lower)):
-            return LOWER_NOT_FINITE
-        if t[0] == 0:
-            fill(upper, 0.0)  # at the minimiser of f; what rounding leaves of it would be a half-space of any direction
-        for i in range(x.size):
-            room[i] = x[i] - step[k] * lower[i]
-        project(problem.domain, room, y)
-        for i in range(x.size):
-            lower[i] = (x[i] - y[i]) / step[k]
-        apply(constants.inverse, upper, upper_step)
-        apply(constants.inverse, lower, lower_step)
-        depth = 0.75 * step[k] * dot(lower, lower)
-        mu, lam = weights(dot(upper, upper_step), dot(lower, upper_step), dot(lower, lower_step), depth)
-        for i in range(x.size):
-            x[i] -= mu * upper_step[i] + lam * lower_step[i]
-        t[0] += 1
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    x = state.x
+    for k in range(iterations):
+        if state.iteration[0] == 0:
+            estimate(plan.upper, problem.upper, state.upper, x, x, k, Moment(keys.upper, 0, 0, 0))
+            minimise_upper(state, plan)
+        outcome = estimate_both(problem, plan, state, x, x, k, keys, 0)
+        if outcome != DONE:
+            return outcome
+        step_on(problem.domain, state, plan, k)
     return DONE
 
 
-@dataclass(frozen=True)
+@kernel
+def minimise_upper(state, plan):
+    """Make x_0 the minimiser of f without constraint, by one step of Newton's method."""
+    apply(plan.inverse, state.upper.direction, state.upper_step)
+    for i in range(state.x.size):
+        state.x[i] -= state.upper_step[i]
+
+
+@kernel
+def step_on(domain, state, plan, k):
+    """Make y_t and x_{t+1} from the gradients at x_t."""
+    x, y, room, step = state.x, state.y, state.room, plan.step[k]
+    upper, lower, upper_step, lower_step = state.upper.direction, state.lower.direction, state.upper_step, state.lower_step
+    if state.iteration[0] == 0:
+        fill(upper, 0.0)  # at the minimiser of f; what rounding leaves of it would be a half-space of any direction
+    for i in range(x.size):
+        room[i] = x[i] - step * lower[i]
+    project(domain, room, y)
+    for i in range(x.size):
+        lower[i] = (x[i] - y[i]) / step
+    apply(plan.inverse, upper, upper_step)
+    apply(plan.inverse, lower, lower_step)
+    depth = 0.75 * step * dot(lower, lower)
+    mu, lam = weights(dot(upper, upper_step), dot(lower, upper_step), dot(lower, lower_step), depth)
+    for i in range(x.size):
+        x[i] -= mu * upper_step[i] + lam * lower_step[i]
+    state.iteration[0] += 1
+
+
+@declared
 class MNG(Method):
     """Minimal norm gradient: among the minimisers of g, the one that minimises a strongly convex quadratic f.
-
-    Parameters
-    ----------
-    step : number or function of t, optional
-        γ = 1/M, at most 1 / L_g, which it is if not given.
 
     Examples
     --------
@@ -129,7 +134,7 @@ class MNG(Method):
     'mng'
     """
 
-    step: ScheduleLike | None = None
+    step: ScheduleLike | None = schedule("γ = 1/M, at most 1 / L_g, which it is if not given.")
 
     name = "mng"
     citation = "Beck, Sabach (2014)"
@@ -138,7 +143,6 @@ class MNG(Method):
     rates = "converges; t^-1/2"
     loop = advance
     projects = True
-    limits: ClassVar = {"step": np.inf}
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         if problem.upper.hessian() is None or not problem.upper.strong_convexity > 0.0:
@@ -151,21 +155,27 @@ class MNG(Method):
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"step": lambda: constant(1.0 / smoothness(problem, "lower", self, "step=..."))}
 
-    def constants(self, problem: Problem) -> Constants:
-        if not (self.schedule_values(np.arange(1))[0] > 0.0).all():
+    def plan(self, problem: Problem) -> Plan:
+        step = self.given("step")
+        if not (step(np.arange(1)) > 0.0).all():
             raise ValueError("`step` of MNG must be positive, got 0")
-        return Constants(full(problem), np.linalg.inv(np.atleast_2d(problem.upper.hessian())))
+        inverse = np.linalg.inv(np.atleast_2d(problem.upper.hessian()))
+        return Plan(exact(problem.upper), exact(problem.lower), step, inverse)
 
-    def start(self, problem: Problem, constants: Constants, x: np.ndarray) -> State:
-        step = np.empty_like(x)
-        apply(constants.inverse, problem.upper.value_and_gradient(x)[1], step)
-        room, upper, upper_step, lower, lower_step = np.zeros((5, x.size))
-        return State(x - step, x.copy(), room, upper, upper_step, lower, lower_step, counter())
+    def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return (plan.upper, Once(plan.upper)), (plan.lower,)
+
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        room, upper_step, lower_step = np.zeros((3, x.size))
+        return State(
+            x=x.copy(),
+            y=x.copy(),
+            room=room,
+            **memories(plan, x.size),
+            upper_step=upper_step,
+            lower_step=lower_step,
+            iteration=counter(),
+        )
 
     def answer(self, state: State) -> np.ndarray:
         return state.y
-
-    def cost(self, problem: Problem, constants: Constants, t: np.ndarray) -> Cost:
-        cost = full_cost(constants.full, t)
-        first = np.where(t == 0, constants.full.upper.size, 0)  # the gradient that leads to the minimiser of f
-        return cost._replace(upper_queries=cost[0] + first, upper_evaluations=cost[2] + first)

@@ -13,20 +13,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains import project
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import dot, move
-from tiebreak.estimates import gradient_at
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, counter, smoothness
-from tiebreak.methods.fista import FISTA
-from tiebreak.methods.projecting import Full, full, full_cost
+from tiebreak.estimates import Exact, Memory, estimate, exact
+from tiebreak.methods.accelerated import FISTA
+from tiebreak.methods.base import (
+    DONE,
+    LOWER_NOT_FINITE,
+    UPPER_NOT_FINITE,
+    Budget,
+    Method,
+    counter,
+    initial,
+    memories,
+    smoothness,
+)
+from tiebreak.methods.parameters import declared, flag, schedule
 from tiebreak.problem import Problem
-from tiebreak.schedules import Schedule, ScheduleLike, power
+from tiebreak.schedules import ScheduleLike, power, squared
 
 
 class State(NamedTuple):
@@ -34,55 +44,61 @@ class State(NamedTuple):
 
     x: np.ndarray  # x_t
     room: np.ndarray  # x_{t+1} before its projection
-    gradient: np.ndarray  # d_t
+    upper: Memory  # ∇f(x_t), where it is needed
+    lower: Memory  # ∇g(x_t)
     mean: np.ndarray  # the weighted mean of the points with a step on f
     weight: np.ndarray  # the sum of their weights, one number
     anchor: np.ndarray  # g(x_0), one number
-    unasked: np.ndarray  # samples of f that steps on g made needless, one number
     iteration: np.ndarray  # t, one number
 
 
+class Plan(NamedTuple):
+    """What the loop goes by."""
+
+    upper: Exact  # all samples of f
+    lower: Exact  # all samples of g
+    step: Any  # γ_t
+    slack: Any  # K_t
+
+
 @kernel
-def advance(problem, state, constants, step, slack, keys):
-    """Take one step for each entry of the schedules."""
-    x, room, gradient, mean, total, anchor, unasked, t = state
-    for k in range(step.size):
-        lower = gradient_at(problem.lower, constants.lower, x, gradient)
-        if not math.isfinite(lower):
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    x, upper, lower = state.x, state.upper, state.lower
+    for k in range(iterations):
+        t = state.iteration[0]
+        estimate(plan.lower, problem.lower, lower, x, x, k, Moment(keys.lower, t, 0, 0))
+        if not math.isfinite(lower.value[0]):
             return LOWER_NOT_FINITE
-        if t[0] == 0:
-            anchor[0] = lower
-        if lower <= anchor[0] + slack[k]:
-            if not math.isfinite(gradient_at(problem.upper, constants.upper, x, gradient)):
+        if t == 0:
+            state.anchor[0] = lower.value[0]
+        if lower.value[0] <= state.anchor[0] + plan.slack[k]:
+            estimate(plan.upper, problem.upper, upper, x, x, k, Moment(keys.upper, t, 0, 0))
+            if not math.isfinite(upper.value[0]):
                 return UPPER_NOT_FINITE
-            total[0] += step[k]
-            if total[0] > 0.0:
-                move(mean, x, step[k] / total[0])
+            state.weight[0] += plan.step[k]
+            if state.weight[0] > 0.0:
+                move(state.mean, x, plan.step[k] / state.weight[0])
+            step_along(problem.domain, state, upper.direction, plan.step[k])
         else:
-            unasked[0] += constants.upper.size
-        length = math.sqrt(dot(gradient, gradient))
-        if length > 0.0:
-            for i in range(x.size):
-                room[i] = x[i] - step[k] / length * gradient[i]
-            project(problem.domain, room, x)
-        t[0] += 1
+            step_along(problem.domain, state, lower.direction, plan.step[k])
+        state.iteration[0] += 1
     return DONE
 
 
-@dataclass(frozen=True)
+@kernel
+def step_along(domain, state, gradient, step):
+    """Set x ← Π(x − step · gradient / ‖gradient‖)."""
+    x, room, length = state.x, state.room, math.sqrt(dot(gradient, gradient))
+    if length > 0.0:
+        for i in range(x.size):
+            room[i] = x[i] - step / length * gradient[i]
+        project(domain, room, x)
+
+
+@declared
 class SwitchingGradient(Method):
     """A step on f where g is small enough, a step on g elsewhere.
-
-    Parameters
-    ----------
-    step : number or function of t, optional
-        γ_t, the length of a step; a hundredth of the diameter of Z over √(t + 1) if not given.
-    slack : number or function of t, optional
-        K_t, by how much g may exceed g(x_0); ½ L_g γ_t² if not given, as much as one step can add to the least g.
-    average : bool
-        Whether the answer is the weighted mean of the points with a step on f, for which the rates hold, or the last point.
-    initial : Method, optional
-        What finds the first point, which should nearly minimise g, if none is given to ``minimize``.
 
     Examples
     --------
@@ -90,10 +106,18 @@ class SwitchingGradient(Method):
     'lower'
     """
 
-    step: ScheduleLike | None = None
-    slack: ScheduleLike | None = None
-    average: bool = True
-    initial: Method | None = FISTA(level="lower")
+    step: ScheduleLike | None = schedule(
+        "γ_t, the length of a step; a hundredth of the diameter of Z over √(t + 1) if not given."
+    )
+    slack: ScheduleLike | None = schedule(
+        "K_t, by how much g may exceed g(x_0); ½ L_g γ_t² if not given, as much as one step can add to the least g."
+    )
+    average: bool = flag(
+        "Whether the answer is the weighted mean of the points with a step on f, for which the rates hold, or the last"
+        " point.",
+        True,
+    )
+    initial: Method | None = initial(FISTA(level="lower"))
 
     name = "switching-gradient"
     citation = "Chen, Xu, Zhang (2023)"
@@ -103,8 +127,6 @@ class SwitchingGradient(Method):
     loop = advance
     projects = True
     convex = True
-    limits: ClassVar = {"step": np.inf, "slack": np.inf}
-    flags = ("average",)
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         step = power(0.01 * problem.domain.diameter, 0.5) if self.step is None else self.step
@@ -113,28 +135,19 @@ class SwitchingGradient(Method):
             "slack": lambda: squared(0.5 * smoothness(problem, "lower", self, "slack=..."), step),  # type: ignore[arg-type]
         }
 
-    def constants(self, problem: Problem) -> Full:
-        return full(problem)
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(exact(problem.upper), exact(problem.lower), self.given("step"), self.given("slack"))
 
-    def start(self, problem: Problem, constants: Full, x: np.ndarray) -> State:
-        return State(x.copy(), np.zeros_like(x), np.zeros_like(x), x.copy(), np.zeros(1), np.zeros(1), counter(), counter())
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        return State(
+            x=x.copy(),
+            room=np.zeros_like(x),
+            **memories(plan, x.size),
+            mean=x.copy(),
+            weight=np.zeros(1),
+            anchor=np.zeros(1),
+            iteration=counter(),
+        )
 
     def answer(self, state: State) -> np.ndarray:
         return state.mean if self.average else state.x
-
-    def cost(self, problem: Problem, constants: Full, t: np.ndarray) -> Cost:
-        return full_cost(constants, t)
-
-    def unspent(self, state: State) -> np.ndarray:
-        return int(state.unasked[0]) * np.array([1, 0, 1, 0])
-
-
-@dataclass(frozen=True)
-class squared:
-    """A factor times the square of a schedule."""
-
-    factor: float
-    schedule: Schedule
-
-    def __call__(self, t: np.ndarray) -> np.ndarray:
-        return self.factor * np.square(self.schedule(t))

@@ -95,7 +95,7 @@ def bounds(method: str, problem: tiebreak.Problem, iterations: int) -> dict[str,
             "lower_value": storm(k.lower_slope, k.value_noise, 1),
             "upper_gradient": storm(k.upper_smoothness, k.upper_noise, DIMENSION),
         }
-    size = 4.0 * k.diameter * math.sqrt(math.log(12.0 / each)) * chosen.schedule_values(t)[0]
+    size = 4.0 * k.diameter * math.sqrt(math.log(12.0 / each)) * chosen.given("step")(t)
     constants = (k.lower_smoothness, k.lower_slope, k.upper_smoothness)
     return {name: constant * size for name, constant in zip(ERRORS, constants, strict=True)}
 

@@ -49,12 +49,11 @@ def steps(problem: tiebreak.Problem, method: Any, x0: np.ndarray, iterations: in
     True
     """
     method = method.for_problem(problem, Budget(math.inf, iterations))
-    constants, keys = method.constants(problem), keys_of([seed])
-    state = method.start(problem, constants, x0)
-    schedules = method.schedule_values(np.arange(iterations))
-    slack = schedules[list(method.limits).index("slack")]
+    plan, keys = method.plan(problem), keys_of([seed])
+    state = method.start(problem, plan, x0)
+    slack = plan.slack.values(np.arange(iterations))
     for t in range(iterations):
-        outcome = method.loop(problem, state, constants, *(values[t : t + 1] for values in schedules), keys)
+        outcome = method.advance(problem, state, plan, 1, keys)
         if outcome != DONE:
             raise tiebreak.NonFiniteError(f"an objective became NaN or infinite at iteration {t}")
         lower, upper = state.lower, state.upper

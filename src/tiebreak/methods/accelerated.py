@@ -1,0 +1,304 @@
+"""Accelerated projected gradient: FISTA on one level, bi-FISTA on both; PB-APG is in ``penalised.py``.
+
+Beck and Teboulle, A fast iterative shrinkage-thresholding algorithm, SIAM Journal on Imaging Sciences 2009 (FISTA); Boţ,
+Chenchene, Csetnek and Hulett, Accelerating diagonal methods for bilevel optimization, 2025, and Merchav, Sabach and
+Teboulle, A fast algorithm for convex composite bi-level optimization, 2024 (bi-FISTA).
+
+    y_t = x_t + θ_t (x_t − x_{t−1});   x_{t+1} = Π(y_t − γ_t (u_t ∇f(y_t) + w_t ∇g(y_t)))
+
+    FISTA:     one of u_t, w_t is 1 and the other 0
+    bi-FISTA:  w_t = 1, u_t = c (t + 1)^−δ, θ_t = t / (t + α)
+
+Steps of their own go by smoothness constants, which may be slightly too small. Two gradients show a lower bound of them,
+‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a constant below it is raised, and the momentum starts anew.
+
+In the papers: u_t is ``regularization(t)``, α is ``inertia``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.domains import project
+from tiebreak.engine import kernel
+from tiebreak.engine.randomness import Moment
+from tiebreak.engine.vectors import copy, distance, dot, extrapolate
+from tiebreak.estimates import Memory, estimate, exact, memory_for
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, counter, smoothness, smoothnesses
+from tiebreak.methods.descent import descend
+from tiebreak.methods.one_level import OneLevel, failure, objective_of
+from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.problem import Problem
+from tiebreak.schedules import ScheduleLike, constant, power, safe_step
+
+SHOWN = 1.001  # factor of a smoothness constant: a larger ratio of gradients shows that it is too small …
+RAISED = 1.05  # … and is multiplied by this to become the next one
+SHORT = 1e-7  # length of a step relative to y, below which ratios of gradients are rounding errors
+
+
+class Glide(NamedTuple):
+    """Where the accelerated points are."""
+
+    previous: np.ndarray  # x_{t−1}
+    y: np.ndarray  # y_t
+    last_y: np.ndarray  # y_{t−1}
+    since: np.ndarray  # k, the steps since the last restart, one number
+
+
+class Curvature(NamedTuple):
+    """What is known of the smoothness of one objective F."""
+
+    last: np.ndarray  # ∇F(y_{t−1})
+    smoothness: np.ndarray  # L, one number; 0: steps do not go by it
+
+
+class State(NamedTuple):
+    """The state of an accelerated method on both levels."""
+
+    x: np.ndarray  # x_t
+    glide: Glide
+    upper: Memory  # ∇f(y_t)
+    lower: Memory  # ∇g(y_t)
+    upper_curvature: Curvature
+    lower_curvature: Curvature
+    room: np.ndarray  # x_{t+1} before its projection
+    iteration: np.ndarray  # t, one number
+
+
+class OneState(NamedTuple):
+    """The state of FISTA."""
+
+    x: np.ndarray  # x_t
+    glide: Glide
+    memory: Memory  # ∇F(y_t)
+    curvature: Curvature
+    room: np.ndarray  # x_{t+1} before its projection
+    iteration: np.ndarray  # t, one number
+
+
+class Plan(NamedTuple):
+    """What the loop of bi-FISTA goes by."""
+
+    upper: Any  # all samples of f
+    lower: Any  # all samples of g
+    step: Any  # γ_t
+    regularization: Any  # u_t
+    inertia: float  # α
+    upper_smoothness: float  # L_f as it is given; 0 if steps do not go by it
+    lower_smoothness: float  # L_g likewise
+
+
+class OnePlan(NamedTuple):
+    """What the loop of FISTA goes by."""
+
+    level: Any  # Upper or Lower
+    estimate: Any  # all samples
+    step: Any  # γ_t
+    inertia: float  # α
+    smoothness: float  # L as it is given; 0 if steps do not go by it
+
+
+def at_rest(x: np.ndarray) -> Glide:
+    """Return where the points are at x_0 = x."""
+    return Glide(x.copy(), x.copy(), x.copy(), counter())
+
+
+def curvature(x: np.ndarray, known: float) -> Curvature:
+    """Return what is known of a smoothness constant at first."""
+    return Curvature(np.zeros_like(x), np.full(1, known))
+
+
+@kernel
+def glide_on(x, glide, inertia):
+    """Make y_t, with θ = k / (k + α), and let x_t become x_{t−1}."""
+    k = glide.since[0]
+    extrapolate(x, glide.previous, k / (k + inertia), glide.y)
+    copy(x, glide.previous)
+    glide.since[0] = k + 1
+
+
+@kernel
+def look(plan, objective, memory, known, glide, moment):
+    """Find ∇F(y_t) and raise L where it is shown to be too small; return whether all is finite."""
+    copy(memory.direction, known.last)
+    estimate(plan, objective, memory, glide.y, glide.y, 0, moment)
+    if known.smoothness[0] > 0.0 and moment.iteration > 0:
+        moved = distance(glide.y, glide.last_y)
+        if moved > SHORT * math.sqrt(dot(glide.y, glide.y)):
+            shown = distance(memory.direction, known.last) / moved
+            if shown > SHOWN * known.smoothness[0]:
+                known.smoothness[0] = RAISED * shown
+                glide.since[0] = 0
+    return math.isfinite(memory.value[0])
+
+
+@kernel
+def look_at_both(problem, plan, state, keys):
+    """Do so at both levels; return DONE or which is not finite."""
+    t = state.iteration[0]
+    moment = Moment(keys.upper, t, 0, 0)
+    if not look(plan.upper, problem.upper, state.upper, state.upper_curvature, state.glide, moment):
+        return UPPER_NOT_FINITE
+    moment = Moment(keys.lower, t, 0, 0)
+    if not look(plan.lower, problem.lower, state.lower, state.lower_curvature, state.glide, moment):
+        return LOWER_NOT_FINITE
+    return DONE
+
+
+@kernel
+def step_down(domain, state, upper_step, lower_step):
+    """Set x_{t+1} ← Π(y_t − upper_step ∇f(y_t) − lower_step ∇g(y_t))."""
+    descend(domain, state, state.glide.y, upper_step, lower_step, state.x)
+    copy(state.glide.y, state.glide.last_y)
+    state.iteration[0] += 1
+
+
+@kernel
+def shortened(step, plan, state, upper_weight, lower_weight):
+    """Return a step that was made for the constants that were given as one for those that are known now."""
+    given = upper_weight * plan.upper_smoothness + lower_weight * plan.lower_smoothness
+    known = upper_weight * state.upper_curvature.smoothness[0] + lower_weight * state.lower_curvature.smoothness[0]
+    return step * given / known if known > given else step
+
+
+@kernel
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps of bi-FISTA."""
+    for k in range(iterations):
+        glide_on(state.x, state.glide, plan.inertia)
+        outcome = look_at_both(problem, plan, state, keys)
+        if outcome != DONE:
+            return outcome
+        weight = plan.regularization[k]
+        step = shortened(plan.step[k], plan, state, weight, 1.0)
+        step_down(problem.domain, state, step * weight, step)
+    return DONE
+
+
+@kernel
+def advance_on_one(problem, state, plan, iterations, keys):
+    """Take so many steps of FISTA."""
+    objective, glide, gradient = objective_of(plan.level, problem), state.glide, state.memory.direction
+    for k in range(iterations):
+        glide_on(state.x, glide, plan.inertia)
+        moment = Moment(keys.lower, state.iteration[0], 0, 0)  # nothing is drawn
+        if not look(plan.estimate, objective, state.memory, state.curvature, glide, moment):
+            return failure(plan.level)
+        known, step = state.curvature.smoothness[0], plan.step[k]
+        if known > plan.smoothness:
+            step = step * plan.smoothness / known
+        for i in range(state.x.size):
+            state.room[i] = glide.y[i] - step * gradient[i]
+        project(problem.domain, state.room, state.x)
+        copy(glide.y, glide.last_y)
+        state.iteration[0] += 1
+    return DONE
+
+
+@declared
+class FISTA(OneLevel):
+    """Accelerated projected gradient on one level. On g it finds the first point of other methods.
+
+    Examples
+    --------
+    >>> FISTA(step=0.1, level="lower").name
+    'fista'
+    """
+
+    step: ScheduleLike | None = schedule("The length of a gradient step; 1 / L if not given.")
+
+    name = "fista"
+    citation = "Beck, Teboulle (2009)"
+    setting = "exact gradients, one level only"
+    needs = "projection, convexity"
+    rates = "t^-2, of the one level"
+    loop = advance_on_one
+    projects = True
+
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        return {"step": lambda: self._safe(smoothness(problem, self.level, self, "step=..."))}
+
+    def _safe(self, lipschitz: float) -> safe_step:
+        return safe_step(1.0, lipschitz, constant(1.0), 0.0, constant(1.0))
+
+    def plan(self, problem: Problem) -> OnePlan:
+        known = self.step.lower_lipschitz if isinstance(self.step, safe_step) else 0.0
+        return OnePlan(self.mark, exact(getattr(problem, self.level)), self.given("step"), 3.0, known)
+
+    def start(self, problem: Problem, plan: OnePlan, x: np.ndarray) -> OneState:
+        memory, known = memory_for(plan.estimate, x.size), curvature(x, plan.smoothness)
+        return OneState(x.copy(), at_rest(x), memory, known, np.zeros_like(x), counter())
+
+
+@declared
+class Accelerated(Method):
+    """The common part of the accelerated methods for both levels."""
+
+    setting = "exact gradients"
+    needs = "projection, f convex"
+    projects = True
+
+    def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
+        return State(
+            x=x.copy(),
+            glide=at_rest(x),
+            upper=memory_for(plan.upper, x.size),
+            lower=memory_for(plan.lower, x.size),
+            upper_curvature=curvature(x, plan.upper_smoothness),
+            lower_curvature=curvature(x, plan.lower_smoothness),
+            room=np.zeros_like(x),
+            iteration=counter(),
+        )
+
+
+def given_smoothness(step: Any) -> dict[str, float]:
+    """Return L_f and L_g that steps were made for; 0 if they were given."""
+    known = (step.upper_lipschitz, step.lower_lipschitz) if isinstance(step, safe_step) else (0.0, 0.0)
+    return {"upper_smoothness": known[0], "lower_smoothness": known[1]}
+
+
+@declared
+class BiFISTA(Accelerated):
+    """Accelerated projected gradient on g + u_t f with a weight u_t that vanishes.
+
+    Examples
+    --------
+    >>> BiFISTA(step=0.1, regularization=lambda t: (t + 1) ** -1.5).inertia
+    4.0
+    """
+
+    step: ScheduleLike | None = schedule("γ_t, the length of a gradient step; 0.95 / (L_g + u_t L_f) if not given.")
+    regularization: ScheduleLike | None = schedule(
+        "u_t, the weight of f; (L_g / L_f) (t + 1)^−3/2 if not given. Theory asks for a power between 1 and 2."
+    )
+    inertia: float = real("α, which sets the momentum t / (t + α).", 4.0, above=0.0)
+
+    name = "bi-fista"
+    citation = "Boţ, Chenchene, Csetnek, Hulett (2025); Merchav, Sabach, Teboulle (2024)"
+    rates = "converges; t^-δ, 1 < δ < 2"
+    loop = advance
+
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        return {"regularization": lambda: self._weight(problem, "regularization=..."), "step": lambda: self._safe(problem)}
+
+    def _weight(self, problem: Problem, instead: str) -> Any:
+        upper, lower = smoothnesses(problem, self, instead)
+        return power(lower / upper, 1.5) if self.regularization is None else self.regularization
+
+    def _safe(self, problem: Problem) -> safe_step:
+        upper, lower = smoothnesses(problem, self, "step=...")
+        return safe_step(0.95, lower, constant(1.0), upper, self._weight(problem, "step=..."))
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(
+            upper=exact(problem.upper),
+            lower=exact(problem.lower),
+            step=self.given("step"),
+            regularization=self.given("regularization"),
+            inertia=self.inertia,
+            **given_smoothness(self.step),
+        )

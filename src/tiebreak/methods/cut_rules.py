@@ -1,0 +1,263 @@
+"""The rules that a method that cuts is made of: its anchor g(x_0), its slack K_t, its step γ_t and its guard.
+
+Each is a value, whose type chooses what the loop compiles: what a method does without is absent from its loop.
+
+A slack may follow the error of the estimate. What the cut must not exclude is known to satisfy it with exact estimates: the
+error that counts is that of m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩, a number. In a step it moves by I_t = m_t − m'_{t−1}, m' being
+that of the last estimates at the new x_t. If these are right the fresh sample moves it by nothing but its own error, which
+is independent of the past, and the estimate tells how much of the old error stays. So V_t = keep² V_{t−1} + I_t² estimates
+the variance of m_t, from exact estimates with V = 0 on, whatever the value of g.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.domains.base import EMPTY, INVALID, cut_lmo, cut_step
+from tiebreak.engine import generic, kernel
+from tiebreak.engine.vectors import copy, move
+from tiebreak.estimates import Exact, renewed_variance
+from tiebreak.objectives.base import accumulate
+
+LEAST_SHARE = 0.05  # share of the largest step that is made however little f has to gain
+SHORTEST = 0.01  # share of a step that is made however far g has risen
+
+
+class FromEstimate(NamedTuple):
+    """g(x_0) is ĝ_0, some standard errors, and what rounding may make of the terms of the cut."""
+
+    errors: float
+    rounding: float  # relative to the terms
+
+
+class FromAll(NamedTuple):
+    """g(x_0) is the mean over all samples, whatever ĝ_0 is."""
+
+    plan: Exact
+
+
+class Fixed(NamedTuple):
+    """K_t as it is given."""
+
+    values: Any
+
+
+class Watched(NamedTuple):
+    """K_t as it is given, and some standard errors √V_t of the cut's estimate."""
+
+    values: Any
+    errors: float
+
+
+class Plain(NamedTuple):
+    """γ_t as it is given."""
+
+    values: Any
+
+
+class Fitted(NamedTuple):
+    """γ_t as it is given at most: shortened to the step that lowers f most at a curvature, or to a share of itself."""
+
+    values: Any
+    curvature: float  # L_f
+
+
+class Watching(NamedTuple):
+    """γ_t as it is given; the point of least stationarity is kept from iteration ``since`` on."""
+
+    values: Any
+    since: int
+
+
+class Unguarded(NamedTuple):
+    """Steps do not depend on how far g has risen."""
+
+
+class Guarded(NamedTuple):
+    """Steps become shorter where ĝ_t exceeds g(x_0) and K_t by more than ``allowance``.
+
+    What a step adds to g grows with its square, what the cut takes away with the step.
+    """
+
+    allowance: float
+
+
+# The anchor
+
+
+@generic
+def set_anchor(anchor, objective, state):
+    """Set g(x_0), and V_0."""
+
+
+@set_anchor.register(FromEstimate)
+def set_anchor_from_estimate(anchor, objective, state):
+    error = state.lower.error[0]
+    state.variance[0] = error * error
+    state.anchor[0] = state.lower.value[0] + anchor.errors * error
+    if anchor.rounding > 0.0:
+        state.anchor[0] += anchor.rounding * size_of_terms(state.lower, state.x)
+
+
+@kernel
+def size_of_terms(lower, x):
+    """Return |g(x)| + Σ |∇g(x)_i x_i|, in which the terms of the cut are rounded."""
+    total = abs(lower.value[0])
+    for i in range(x.size):
+        total += abs(lower.direction[i] * x[i])
+    return total
+
+
+@set_anchor.register(FromAll)
+def set_anchor_from_all(anchor, objective, state):
+    samples = anchor.plan.samples
+    state.anchor[0], _ = accumulate(objective, samples, state.x, 1.0, state.x, 0.0, state.target)
+    state.lower.spent[0] += samples.size
+    state.lower.spent[1] += samples.size
+
+
+# The slack
+
+
+@generic
+def margin(slack, state):
+    """Return what is added to the slack that is given."""
+
+
+@generic
+def watch_error(slack, plan, state, k, moment):
+    """Renew V_t after an estimate, if the error is watched."""
+
+
+@generic
+def watch_move(slack, state):
+    """Keep m'_t, the model of the estimates at x_{t+1}, if the error is watched."""
+
+
+@margin.register(Fixed)
+def no_margin(slack, state):
+    return 0.0
+
+
+@watch_error.register(Fixed)
+def watch_no_error(slack, plan, state, k, moment):
+    pass
+
+
+@watch_move.register(Fixed)
+def watch_no_move(slack, state):
+    pass
+
+
+@margin.register(Watched)
+def margin_of_error(slack, state):
+    return slack.errors * math.sqrt(state.variance[0])
+
+
+@watch_error.register(Watched)
+def watch_innovation(slack, plan, state, k, moment):
+    if moment.iteration > 0:
+        innovation = model_at(state.lower, state.origin, state.x) - state.model[0]
+        state.variance[0] = renewed_variance(plan, state.variance[0], innovation, k, moment)
+
+
+@watch_move.register(Watched)
+def watch_model(slack, state):
+    state.model[0] = model_at(state.lower, state.origin, state.x)
+
+
+@kernel(reorder=True)
+def model_at(lower, origin, x):
+    """Return m = ĝ + ⟨∇ĝ, x_0 − x⟩."""
+    total = 0.0
+    for i in range(x.size):
+        total += lower.direction[i] * minus(origin[i], x[i])
+    return lower.value[0] + lower.factor[0] * total
+
+
+@kernel
+def minus(x, y):
+    """Return x − y; a kernel of its own, so that a reordered sum does not take the difference apart."""
+    return x - y
+
+
+# The step
+
+
+@generic
+def guarded(guard, step, risen, slack):
+    """Return a step, shorter if g has risen too far."""
+
+
+@guarded.register(Unguarded)
+def step_as_it_is(guard, step, risen, slack):
+    return step
+
+
+@guarded.register(Guarded)
+def step_by_rise(guard, step, risen, slack):
+    allowed = guard.allowance + slack
+    return step * max(allowed / risen, SHORTEST) if risen > allowed else step
+
+
+@generic
+def go_towards(rule, domain, state, bound, step):
+    """Find s_t over the cut and make x_{t+1}; return the status of the cut."""
+
+
+@go_towards.register(Plain)
+def go_plainly(rule, domain, state, bound, step):
+    status, _ = cut_step(domain, state.upper.direction, state.lower.direction, bound, step, state.x, state.target)
+    return status
+
+
+@go_towards.register(Fitted)
+def go_fitting(rule, domain, state, bound, step):
+    status, _ = cut_lmo(domain, state.upper.direction, state.lower.direction, bound, state.target)
+    if status != INVALID:
+        if status != EMPTY:
+            gap, square = gap_towards(state.upper, state.x, state.target)
+            if square > 0.0:
+                step = min(max(gap / (rule.curvature * square), LEAST_SHARE * step), step)
+        move(state.x, state.target, step)
+    return status
+
+
+@go_towards.register(Watching)
+def go_watching(rule, domain, state, bound, step):
+    status, _ = cut_lmo(domain, state.upper.direction, state.lower.direction, bound, state.target)
+    if status != INVALID:
+        if status != EMPTY:
+            gap, _ = gap_towards(state.upper, state.x, state.target)
+            remember(state, gap, rule.since)
+        move(state.x, state.target, step)
+    return status
+
+
+@kernel
+def remember(state, gap, since):
+    """Keep x_t if it has the least stationarity of the second half: since t was last 1, 2, 4, … times ``since``."""
+    t = state.iteration[0]
+    if t < since:
+        return
+    doubled = t // since
+    if t % since == 0 and doubled & (doubled - 1) == 0:
+        state.least[0] = np.inf
+    if gap < state.least[0]:
+        state.least[0] = gap
+        copy(state.x, state.best)
+
+
+@kernel(reorder=True)
+def gap_towards(upper, x, target):
+    """Return ⟨∇f̂, x − s⟩ and ‖x − s‖²."""
+    gap = 0.0
+    square = 0.0
+    for i in range(x.size):
+        way = minus(x[i], target[i])
+        gap += upper.direction[i] * way
+        square += way * way
+    return upper.factor[0] * gap, square

@@ -1,0 +1,142 @@
+"""Frank-Wolfe on one level, with STORM and SPIDER estimates. On g it finds first points.
+
+Xie, Shen, Zhang, Wang and Qian, Efficient projection-free online methods with stochastic recursive gradient, AAAI 2020;
+Yurtsever, Sra and Cevher, Conditional gradient methods via stochastic path-integrated differential estimator, ICML 2019.
+
+    s_t = argmin ⟨∇F̂_t, s⟩ over s ∈ Z;   x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
+
+In the papers: γ_{t+1} is ``step(t)``, α_t is ``momentum(t)``, S is ``batch_size``, q is ``period``. On f they are SBCGI and
+SBCGF without the cut. SPIDER-FW with q = 1 is Frank-Wolfe with exact gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from tiebreak.domains import lmo_step
+from tiebreak.engine import kernel
+from tiebreak.engine.randomness import Moment
+from tiebreak.engine.vectors import copy
+from tiebreak.estimates import Memory, OneBatch, Storm, estimate, memory_for, spider
+from tiebreak.methods.base import DONE, counter, preset
+from tiebreak.methods.one_level import OneLevel, failure, key_of_level, objective_of
+from tiebreak.methods.parameters import declared, schedule, whole
+from tiebreak.problem import Problem
+from tiebreak.schedules import ScheduleLike, power
+
+
+class State(NamedTuple):
+    """The state of Frank-Wolfe on one level."""
+
+    x: np.ndarray  # x_t
+    previous: np.ndarray  # x_{t−1}
+    room: np.ndarray  # for s_t
+    memory: Memory  # ∇F̂_t
+    iteration: np.ndarray  # t, one number
+
+
+class Plan(NamedTuple):
+    """What the loop goes by."""
+
+    level: Any  # Upper or Lower
+    estimate: Any  # how ∇F̂ is estimated
+    step: Any  # γ_t
+
+
+@kernel
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    objective, key = objective_of(plan.level, problem), key_of_level(plan.level, keys)
+    for k in range(iterations):
+        moment = Moment(key, state.iteration[0], 0, 0)
+        estimate(plan.estimate, objective, state.memory, state.x, state.previous, k, moment)
+        if not math.isfinite(state.memory.value[0]):
+            return failure(plan.level)
+        copy(state.x, state.previous)
+        gradient = state.memory.direction
+        lmo_step(problem.domain, 1.0, gradient, 0.0, gradient, plan.step[k], state.x, state.room)
+        state.iteration[0] += 1
+    return DONE
+
+
+@declared
+class FrankWolfe(OneLevel):
+    """The common part of the two methods."""
+
+    step: ScheduleLike | None = schedule("γ_{t+1}, the weight of s_t in x_{t+1}, between 0 and 1.", largest=1.0)
+
+    needs = "linear minimisation"
+    loop = advance
+
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        return State(x.copy(), x.copy(), np.zeros((2, x.size)), memory_for(plan.estimate, x.size), counter())
+
+
+@declared
+class StormFW(FrankWolfe):
+    """Frank-Wolfe on one level, with STORM estimates.
+
+    Examples
+    --------
+    >>> StormFW(batch_size=4).step
+    power(scale=2.0, exponent=1.0, shift=2.0)
+    """
+
+    momentum: ScheduleLike | None = schedule(
+        "The weight of a fresh sample in the estimates; at t = 0 it is 1 whatever is given here.", largest=1.0
+    )
+    batch_size: int | None = whole("Samples drawn in an iteration.")
+    preset: str = preset(
+        '``"auto"``: steps 2 / (t + 2); ``"paper"`` and ``"paper-dictionary"``: those of SBCGI in the experiments of Cao et'
+        " al. (2023)."
+    )
+
+    name = "storm-fw"
+    citation = "Xie, Shen, Zhang, Wang, Qian (2020)"
+    setting = "stream or finite sum, one level only"
+    streams = True
+    rates = "t^-1/2 (convex), t^-1/3 (not convex), of the one level"
+    presets: ClassVar = {
+        "auto": {"step": power(2.0, 1.0, shift=2.0), "momentum": power(1.0, 2 / 3), "batch_size": 8},
+        "paper": {"step": power(0.01, 1.0, shift=2.0), "momentum": power(1.0, 1.0), "batch_size": 1},
+        "paper-dictionary": {"step": power(0.1, 2 / 3, shift=2.0), "momentum": power(1.0, 2 / 3), "batch_size": 8},
+    }
+
+    def plan(self, problem: Problem) -> Plan:
+        assert self.batch_size is not None
+        return Plan(self.mark, Storm(self.given("momentum"), self.batch_size, OneBatch()), self.given("step"))
+
+
+@declared
+class SpiderFW(FrankWolfe):
+    """Frank-Wolfe on one level, with SPIDER estimates.
+
+    Examples
+    --------
+    >>> SpiderFW(preset="paper").step
+    power(scale=0.1, exponent=1.0, shift=2.0)
+    """
+
+    batch_size: int | None = whole("S, the samples drawn in an iteration; ⌊√n⌋ if not given.")
+    period: int | None = whole("q, the iterations from one exact gradient to the next; ⌊√n⌋ if not given.")
+    preset: str = preset(
+        '``"auto"``: steps 2 / (t + 2); ``"paper"``: the initialisation of the regression experiment of Cao et al. (2023);'
+        ' ``"paper-dictionary"``: SBCGF in their dictionary experiment.'
+    )
+
+    name = "spider-fw"
+    citation = "Yurtsever, Sra, Cevher (2019)"
+    setting = "finite sum, one level only"
+    rates = "t^-1 (convex), t^-1/2 (not convex), of the one level"
+    presets: ClassVar = {
+        "auto": {"step": power(2.0, 1.0, shift=2.0)},
+        "paper": {"step": power(0.1, 1.0, shift=2.0)},
+        "paper-dictionary": {"step": power(1e-3, 0.0)},
+    }
+
+    def plan(self, problem: Problem) -> Plan:
+        objective = getattr(problem, self.level)
+        return Plan(self.mark, spider(objective, self.batch_size, self.period), self.given("step"))

@@ -1,0 +1,217 @@
+"""PB-APG: penalty-based accelerated projected gradient on f + w g, through stages of growing w.
+
+Chen, Shi, Jiang and Wang, Penalty-based methods for simple bilevel optimization under Hölderian error bounds, NeurIPS 2024.
+
+    y_t = x_t + θ_t (x_t − x_{t−1});   x_{t+1} = Π(y_t − γ_t (∇f(y_t) + w_t ∇g(y_t)))
+
+w_t grows from stage to stage, and θ_t = k / (k + 3) starts anew with the k-th step of each stage. The paper leaves open how
+long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps, and ends before when
+‖x_{t+1} − y_t‖ has become 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
+
+In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.engine import generic, kernel
+from tiebreak.engine.vectors import distance
+from tiebreak.estimates import Memory, exact
+from tiebreak.methods.accelerated import (
+    Accelerated,
+    Curvature,
+    Glide,
+    given_smoothness,
+    glide_on,
+    look_at_both,
+    shortened,
+    step_down,
+)
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, counter, smoothnesses
+from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.problem import Problem
+from tiebreak.schedules import Given, ScheduleLike, constant, safe_step
+
+GROWTH = 2.0  # factor of the penalty and of the largest length, from one stage to the next
+FIRST_LENGTH = 20  # steps that the first stage takes at most
+SETTLED = 0.1  # share of a stage's longest step, divided by the steps it may take: shorter ones end it
+LARGEST = 1e10  # penalty in units of the first one, at which f is lost in rounding
+
+
+class State(NamedTuple):
+    """The state of PB-APG."""
+
+    x: np.ndarray  # x_t
+    glide: Glide
+    upper: Memory  # ∇f(y_t)
+    lower: Memory  # ∇g(y_t)
+    upper_curvature: Curvature
+    lower_curvature: Curvature
+    room: np.ndarray  # x_{t+1} before its projection
+    penalty: np.ndarray  # the largest weight of g so far, one number
+    longest: np.ndarray  # the longest step of this stage, one number
+    length: np.ndarray  # steps that this stage may take at most, one number
+    iteration: np.ndarray  # t, one number
+
+
+class Plan(NamedTuple):
+    """What the loop goes by."""
+
+    upper: Any  # all samples of f
+    lower: Any  # all samples of g
+    step: Any  # γ_t; with Stages, a share of the longest safe one
+    penalty: Any  # Scheduled or Stages
+    inertia: float  # α
+    upper_smoothness: float  # L_f as it is given; 0 if steps do not go by it
+    lower_smoothness: float  # L_g likewise
+
+
+class Scheduled(NamedTuple):
+    """w_t as it is given."""
+
+    values: Any
+
+
+class Stages(NamedTuple):
+    """w_t grows whenever f + w g is nearly solved."""
+
+
+@kernel
+def advance(problem, state, plan, iterations, keys):
+    """Take so many steps."""
+    for k in range(iterations):
+        prepare_step(state, plan, k)
+        outcome = look_at_both(problem, plan, state, keys)
+        if outcome != DONE:
+            return outcome
+        take_step(problem.domain, state, plan, k)
+    return DONE
+
+
+@kernel
+def prepare_step(state, plan, k):
+    """Set w_t and make y_t."""
+    open_stage(plan.penalty, plan, state, k)
+    glide_on(state.x, state.glide, plan.inertia)
+
+
+@kernel
+def take_step(domain, state, plan, k):
+    """Make x_{t+1}, and see whether the stage ends."""
+    step = safe_length(plan.penalty, plan, state, k)
+    step_down(domain, state, step, step * state.penalty[0])
+    close_stage(plan.penalty, plan, state)
+
+
+@generic
+def open_stage(penalty, plan, state, k):
+    """Set the weight of g for the next step; the momentum starts anew when it grows."""
+
+
+@generic
+def safe_length(penalty, plan, state, k):
+    """Return the length of the next step."""
+
+
+@generic
+def close_stage(penalty, plan, state):
+    """End a stage that is solved or has lasted long enough."""
+
+
+@open_stage.register(Scheduled)
+def open_by_schedule(penalty, plan, state, k):
+    if penalty.values[k] > state.penalty[0]:
+        state.glide.since[0] = 0
+    state.penalty[0] = penalty.values[k]
+
+
+@safe_length.register(Scheduled)
+def length_by_schedule(penalty, plan, state, k):
+    return shortened(plan.step[k], plan, state, 1.0, state.penalty[0])
+
+
+@close_stage.register(Scheduled)
+def close_nothing(penalty, plan, state):
+    pass
+
+
+@open_stage.register(Stages)
+def open_first_stage(penalty, plan, state, k):
+    if state.iteration[0] == 0:
+        state.penalty[0], state.length[0] = plan.upper_smoothness / plan.lower_smoothness, FIRST_LENGTH
+
+
+@safe_length.register(Stages)
+def longest_safe_length(penalty, plan, state, k):
+    lower = state.penalty[0] * state.lower_curvature.smoothness[0]
+    return plan.step[k] / (state.upper_curvature.smoothness[0] + lower)
+
+
+@close_stage.register(Stages)
+def close_solved_stage(penalty, plan, state):
+    moved = distance(state.x, state.glide.y)
+    state.longest[0] = max(state.longest[0], moved)
+    solved = moved * state.length[0] <= SETTLED * state.longest[0]
+    grows = state.penalty[0] * plan.lower_smoothness < LARGEST * plan.upper_smoothness
+    if (solved or state.glide.since[0] >= state.length[0]) and grows:
+        state.penalty[0] *= GROWTH
+        state.length[0] *= int(GROWTH)
+        state.glide.since[0] = 0
+        state.longest[0] = 0.0
+
+
+@declared
+class PBAPG(Accelerated):
+    """Accelerated projected gradient on f + w_t g, warm-started through stages of growing penalty w_t.
+
+    Examples
+    --------
+    >>> from tiebreak.schedules import stages
+    >>> PBAPG(step=0.1, penalty=stages(1.0, 10.0, 100)).inertia
+    3.0
+    """
+
+    step: ScheduleLike | None = schedule(
+        "γ_t, the length of a gradient step; 1 / (L_f + w_t L_g) if not given. If no penalty is given, it is a part of that,"
+        " at most 1."
+    )
+    penalty: ScheduleLike | None = schedule(
+        "w_t, the weight of g; the momentum starts anew whenever it grows. If not given, it begins with L_f / L_g and"
+        " doubles whenever f + w g is nearly solved, at the latest after 20, 40, 80, … steps."
+    )
+    inertia: float = real("α, which sets the momentum k / (k + α) at the k-th step of a stage.", 3.0, above=0.0)
+
+    name = "pb-apg"
+    citation = "Chen, Shi, Jiang, Wang (2024)"
+    rates = "t^-1; t^-1 (under a quadratic error bound of g)"
+    loop = advance
+
+    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+        if self.penalty is None:
+            smoothnesses(problem, self, "penalty=...")
+        return super().for_problem(problem, budget)
+
+    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
+        return {"step": lambda: constant(1.0) if self.penalty is None else self._safe(problem)}
+
+    def _safe(self, problem: Problem) -> safe_step:
+        upper, lower = smoothnesses(problem, self, "step=...")
+        return safe_step(1.0, lower, self.penalty, upper, constant(1.0))  # type: ignore[arg-type]
+
+    def plan(self, problem: Problem) -> Plan:
+        if self.penalty is None:
+            upper, lower = smoothnesses(problem, self, "penalty=...")
+            known = {"upper_smoothness": upper, "lower_smoothness": lower}
+            step = Given(self.step, "step", 1.0)  # type: ignore[arg-type]
+            penalty: Any = Stages()
+        else:
+            known, step, penalty = given_smoothness(self.step), self.given("step"), Scheduled(self.given("penalty"))
+        return Plan(exact(problem.upper), exact(problem.lower), step, penalty, self.inertia, **known)
+
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        state = super().start(problem, plan, x)
+        return State(**state._asdict(), penalty=np.zeros(1), longest=np.zeros(1), length=counter())
