@@ -60,7 +60,8 @@ def run(seed: int, method: str, max_queries: int | None, time_limit: float | Non
     train, validation, test = (tiebreak.LeastSquares(*part) for part in (parts.train, parts.validation, parts.test))
     problem = tiebreak.Problem(validation, train, tiebreak.L1Ball(RADIUS))
     limits = {"max_queries": max_queries, "time_limit": time_limit}
-    return trace(problem, method, measures={"test": test.value}, seed=seed, **limits)
+    configured = tiebreak.METHODS[method](preset="paper")  # type: ignore[call-arg]
+    return trace(problem, configured, measures={"test": test.value}, seed=seed, **limits)
 
 
 def reference(seed: int, passes: int, source: dict[str, Any]) -> Outcome:
