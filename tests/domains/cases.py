@@ -1,4 +1,4 @@
-"""The sets that the shared tests run on. A new set joins by being listed in ``CASES``.
+"""The sets that the shared tests run on. A new set joins by being listed in ``CASES``, and so do columns and products of it.
 
 A case says how to make a set of about a given size, and states the set a second time, independently of the library: its
 support function, how far a point is outside, and its constraints for a solver.
@@ -16,12 +16,22 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from tiebreak import L1Ball
-from tiebreak.domains.balls import GroupBall, L2Ball
-from tiebreak.domains.boxes import Box, KSparse, LInfBall
-from tiebreak.domains.l1 import WeightedL1Ball
-from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
-from tiebreak.domains.products import Columns, Product
-from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex
+from tiebreak.domains import (
+    Birkhoff,
+    Box,
+    CappedSimplex,
+    Columns,
+    GroupBall,
+    Hull,
+    KSparse,
+    L2Ball,
+    LInfBall,
+    Polytope,
+    Product,
+    Simplex,
+    UnitSimplex,
+    WeightedL1Ball,
+)
 from tiebreak.domains.spectral import NuclearBall, Spectrahedron
 
 
@@ -35,6 +45,7 @@ class Case(NamedTuple):
     constraints: Callable[[Any, cvxpy.Variable], list[Any]]  # the set for CVXPY
     linear: Callable[[Any, int], dict[str, Any]] | None = None  # in the words of SciPy's linprog, if it is a polytope
     largest: int = 12  # dimension in the property tests
+    composed: bool = False  # whether it is another case inside columns or a product
 
 
 def make_l2_ball(rng: np.random.Generator, d: int) -> tuple[L2Ball, int]:
@@ -195,7 +206,37 @@ def by_part(z: Any, x: Any) -> list[tuple[Case, Any, Any]]:
 def case_of(domain: Any) -> Case:
     """Return the case that states a set."""
     name = f"Columns{type(domain.set).__name__}" if isinstance(domain, Columns) else type(domain).__name__
-    return next(case for case in CASES if case.name == name)
+    known = next((case for case in CASES if case.name == name), None)
+    return known or columns_of(case_of(domain.set))
+
+
+def columns_of(case: Case) -> Case:
+    """Return the case of matrices with two columns in the set of another case."""
+
+    def make(rng: np.random.Generator, d: int) -> tuple[Any, int]:
+        inner, rows = case.make(rng, d)
+        return Columns(inner, (rows, 2)), 2 * rows
+
+    return Case(
+        name=f"Columns({case.name})",
+        make=make,
+        minimum=lambda z, c: sum(case.minimum(z.set, own) for own in column_expressions(z, c)),
+        violation=lambda z, x: max(case.violation(z.set, own) for own in column_expressions(z, x)),
+        constraints=lambda z, s: [row for own in column_expressions(z, s) for row in case.constraints(z.set, own)],
+        largest=min(case.largest, 4),
+        composed=True,
+    )
+
+
+def product_of(case: Case) -> Case:
+    """Return the case of products of the set of another case and a simplex."""
+
+    def make(rng: np.random.Generator, d: int) -> tuple[Any, int]:
+        inner, size = case.make(rng, d)
+        return Product(first=(inner, size), second=(Simplex(rng.uniform(0.5, 2.0)), 2)), size + 2
+
+    whole = next(case for case in CASES if case.name == "Product")
+    return whole._replace(name=f"Product({case.name})", make=make, largest=min(case.largest, 4), composed=True)
 
 
 def centre(z: Any) -> np.ndarray:
@@ -233,12 +274,12 @@ def eigenvalues(n: int, x: np.ndarray) -> np.ndarray:
 
 
 def spectrahedron_violation(z: Any, x: np.ndarray) -> float:
-    X = x.reshape(z.n, z.n)
-    return max(np.abs(X - X.T).max(), -eigenvalues(z.n, x)[0], abs(np.trace(X) - z.trace), 0.0) / z.trace
+    X = x.reshape(z.rows, z.rows)
+    return max(np.abs(X - X.T).max(), -eigenvalues(z.rows, x)[0], abs(np.trace(X) - z.trace), 0.0) / z.trace
 
 
 def spectrahedron_constraints(z: Any, s: cvxpy.Variable) -> list[Any]:
-    X = cvxpy.reshape(s, (z.n, z.n), order="C")
+    X = cvxpy.reshape(s, (z.rows, z.rows), order="C")
     return [X == X.T, X >> 0, cvxpy.trace(X) == z.trace]
 
 
@@ -336,10 +377,10 @@ CASES = [
     Case(
         name="Birkhoff",
         make=make_birkhoff,
-        minimum=lambda z, c: best_matching(z.n, c),
-        violation=lambda z, x: max(-x.min(), np.abs(stochastic_rows(z.n) @ x - 1.0).max(), 0.0),
-        constraints=lambda z, s: [s >= 0, stochastic_rows(z.n) @ s == 1],
-        linear=lambda z, d: {"A_eq": stochastic_rows(z.n), "b_eq": np.ones(2 * z.n), "bounds": (0, None)},
+        minimum=lambda z, c: best_matching(z.rows, c),
+        violation=lambda z, x: max(-x.min(), np.abs(stochastic_rows(z.rows) @ x - 1.0).max(), 0.0),
+        constraints=lambda z, s: [s >= 0, stochastic_rows(z.rows) @ s == 1],
+        linear=lambda z, d: {"A_eq": stochastic_rows(z.rows), "b_eq": np.ones(2 * z.rows), "bounds": (0, None)},
     ),
     Case(
         name="Polytope",
@@ -382,8 +423,9 @@ CASES = [
     Case(
         name="Spectrahedron",
         make=make_spectrahedron,
-        minimum=lambda z, c: z.trace * eigenvalues(z.n, c)[0],
+        minimum=lambda z, c: z.trace * eigenvalues(z.rows, c)[0],
         violation=spectrahedron_violation,
         constraints=spectrahedron_constraints,
     ),
 ]
+COMPOSED = [inside(case) for case in CASES for inside in (columns_of, product_of)]

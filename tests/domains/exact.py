@@ -99,7 +99,7 @@ def parts(z: Any, x: Any) -> list[tuple[Any, Any]]:
 def is_least(z: Any, c: np.ndarray, value: float) -> bool:
     """Return whether ⟨c, s⟩ ≥ value for all s of the set; a root may be wrong in its sixtieth digit."""
     if isinstance(z, domains.Spectrahedron):
-        return is_psd(shifted(symmetric(exact(c), z.n), -Fraction(value) / Fraction(z.trace)))
+        return is_psd(shifted(symmetric(exact(c), z.rows), -Fraction(value) / Fraction(z.trace)))
     if isinstance(z, domains.NuclearBall):
         square = (Fraction(value) / Fraction(z.radius)) ** 2
         return value <= 0 and is_psd(
@@ -139,8 +139,8 @@ def minimum(z: Any, c: Exact) -> Fraction:
         case domains.Hull():
             return min(dot(c, exact(point)) for point in z.points)
         case domains.Birkhoff():
-            C = matrix(c, z.n)
-            return min(sum(C[i][p[i]] for i in range(z.n)) for p in itertools.permutations(range(z.n)))
+            C = matrix(c, z.rows)
+            return min(sum(C[i][p[i]] for i in range(z.rows)) for p in itertools.permutations(range(z.rows)))
         case domains.Polytope():
             return min(dot(c, corner) for corner in corners(z))
     raise NotImplementedError(type(z).__name__)
@@ -205,10 +205,10 @@ def doubly_stochastic(X: list[Exact]) -> list[Exact]:
 
 
 def near_spectrahedron(z: Any, x: np.ndarray) -> Exact:
-    S, shift = symmetric(exact(x), z.n), Fraction(defects(x.reshape(z.n, z.n), z.trace)[0])
+    S, shift = symmetric(exact(x), z.rows), Fraction(defects(x.reshape(z.rows, z.rows), z.trace)[0])
     S = shifted(S, shift)
     assert is_psd(S)
-    factor = Fraction(z.trace) / sum(S[i][i] for i in range(z.n))
+    factor = Fraction(z.trace) / sum(S[i][i] for i in range(z.rows))
     return [value * factor for row in S for value in row]
 
 
@@ -285,7 +285,7 @@ def point_near(z: Any, x: np.ndarray) -> Exact | None:
             assert max(point) <= Fraction(z.cap)
             return to_total(point, Fraction(z.total), Fraction(z.cap))
         case domains.Birkhoff():
-            return [value for row in doubly_stochastic(matrix(point, z.n)) for value in row]
+            return [value for row in doubly_stochastic(matrix(point, z.rows)) for value in row]
         case domains.Spectrahedron():
             return near_spectrahedron(z, x)
         case domains.Polytope():

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from tiebreak import CutStatus
-from tiebreak.domains import cut_lmo
-from tiebreak.domains.balls import GroupBall, L2Ball
+from tiebreak.domains import GroupBall, L1Ball, L2Ball, cut_lmo
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.l1 import L1Ball
 from tiebreak.engine import interpreted
 
 GROUPS = [[0, 3], [1], [2, 4, 5]]

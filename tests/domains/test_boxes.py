@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from tiebreak import CutStatus
-from tiebreak.domains import cut_lmo, lmo
+from tiebreak.domains import Box, KSparse, L1Ball, LInfBall, cut_lmo, lmo
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.boxes import Box, KSparse, LInfBall
 from tiebreak.domains.cuts.search import dual_search
-from tiebreak.domains.l1 import L1Ball
 
 
 @pytest.mark.parametrize(

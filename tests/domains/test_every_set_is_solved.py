@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import CASES
+from cases import CASES, COMPOSED
 
 from tiebreak import CGBiO, LeastSquares, Problem, SquaredNorm, certify, minimize
 from tiebreak.engine import interpreted
 
+HULLS = [case for case in COMPOSED if "Hull" in case.name]
+
 
 @pytest.mark.parametrize("method", ["auto", CGBiO(preset="auto")], ids=["auto", "cg-bio"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES + HULLS, ids=lambda case: case.name)
 def test_a_problem_on_the_set_is_solved_without_parameters(case, method):
     """g = ½ (⟨a, x⟩ − ⟨a, p⟩)² is least on a plane through an inner point p; f = ½ ‖x − p‖² picks p there."""
     rng = np.random.default_rng(5)

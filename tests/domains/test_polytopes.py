@@ -12,10 +12,8 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
 from tiebreak import CutStatus
-from tiebreak.domains import cut_lmo, least_value, lmo
+from tiebreak.domains import Birkhoff, Hull, Polytope, Simplex, cut_lmo, least_value, lmo
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
-from tiebreak.domains.simplices import Simplex
 from tiebreak.engine import interpreted
 from tiebreak.engine.digest import digest
 
@@ -284,7 +282,7 @@ def test_variables_without_bounds_find_their_units():
 
 def test_an_answer_that_is_none_is_an_error(monkeypatch):
     polytope = Polytope(bounds=(np.zeros(2), 1.0))
-    monkeypatch.setattr("tiebreak.domains.polytopes.DOUBT", -1.0)
+    monkeypatch.setattr("tiebreak.domains.polytope.DOUBT", -1.0)
     with pytest.raises(RuntimeError, match="could not minimise over the polytope to seven digits"):
         polytope.lmo([1.0, 1.0])
 

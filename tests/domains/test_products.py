@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from tiebreak import CutStatus, Domain, L1Ball, LeastSquares, Problem, SpiderFW, SquaredNorm, minimize
-from tiebreak.domains import Birkhoff, contains, diameter, lmo, projects
-from tiebreak.domains.balls import L2Ball
+from tiebreak.domains import Birkhoff, Columns, L2Ball, Product, Simplex, contains, diameter, lmo, projects
 from tiebreak.domains.cuts.search import dual_search
-from tiebreak.domains.products import Columns, Product
-from tiebreak.domains.simplices import Simplex
 from tiebreak.engine import compilable
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tiebreak import CappedSimplex, KSparse
 from tiebreak.domains.base import ACTIVE
-from tiebreak.domains.cuts.ranking import MANY, Ranking, approach
-from tiebreak.domains.cuts.search import dual_search
+from tiebreak.domains.cuts.ranking import MANY, Ranking
+from tiebreak.domains.cuts.search import approach, dual_search
 
 D = 5 * MANY
 SETS = [

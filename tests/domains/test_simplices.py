@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tiebreak import CutStatus
-from tiebreak.domains import cut_lmo
+from tiebreak.domains import CappedSimplex, Simplex, UnitSimplex, cut_lmo
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex
 from tiebreak.engine import interpreted
 from tiebreak.engine.vectors import select
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from tiebreak import Columns, CutStatus, LeastSquares, Problem, Product, SquaredNorm, minimize
+from tiebreak.domains import NuclearBall, Spectrahedron
 from tiebreak.domains.cuts.search import next_atom
-from tiebreak.domains.spectral import BASIS, DENSE, Negative, NuclearBall, Spectrahedron, top_vector
+from tiebreak.domains.lanczos import BASIS, Negative, top_vector
+from tiebreak.domains.spectral import DENSE
 from tiebreak.engine import interpreted
 
 

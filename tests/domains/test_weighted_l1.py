@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tiebreak import CutStatus
-from tiebreak.domains import cut_lmo, cut_step
+from tiebreak.domains import L1Ball, WeightedL1Ball, cut_lmo, cut_step
 from tiebreak.domains.base import INVALID
-from tiebreak.domains.l1 import L1Ball, WeightedL1Ball
 
 
 @pytest.mark.parametrize(

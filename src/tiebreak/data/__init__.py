@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.products import matrix_shape
 from tiebreak.engine import cache_folder, checks
 
 WIKIMATH_URL = (
@@ -199,7 +198,7 @@ def dictionary(
     10
     """
     rng = np.random.default_rng(checks.whole(seed, "seed", least=0))
-    m, p = matrix_shape(shape)
+    m, p = checks.matrix_shape(shape)
     n_old, n_new = checks.whole(n_old, "n_old"), checks.whole(n_new, "n_new")
     old_atoms, new_atoms, shared = _overlap(old_atoms, new_atoms, shared, p)
     sparsity = checks.whole(sparsity, "sparsity")

@@ -1,6 +1,6 @@
 """Domains: compact convex sets, one file a geometry, and the half-space cut."""
 
-from tiebreak.domains.balls import GroupBall, L2Ball
+from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.base import (
     Cut,
     CutStatus,
@@ -17,11 +17,15 @@ from tiebreak.domains.base import (
     settle,
     spread,
 )
+from tiebreak.domains.birkhoff import Birkhoff
 from tiebreak.domains.boxes import Box, KSparse, LInfBall
+from tiebreak.domains.capped import CappedSimplex
+from tiebreak.domains.groups import GroupBall
+from tiebreak.domains.hull import Hull
 from tiebreak.domains.l1 import L1Ball, WeightedL1Ball
-from tiebreak.domains.polytopes import Birkhoff, Hull, Polytope
+from tiebreak.domains.polytope import Polytope
 from tiebreak.domains.products import Columns, Product
-from tiebreak.domains.simplices import CappedSimplex, Simplex, UnitSimplex
+from tiebreak.domains.simplices import Simplex, UnitSimplex
 from tiebreak.domains.spectral import NuclearBall, Spectrahedron
 
 __all__ = [

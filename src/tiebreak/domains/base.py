@@ -1,10 +1,11 @@
 """What a domain is: a compact convex set Z over which linear functions can be minimised.
 
 A value becomes a domain by deriving from :class:`Domain` and registering :func:`lmo`, :func:`diameter` and
-:func:`contains`. The cut has a default that needs only :func:`lmo` (see ``cut.py``); :func:`project` is optional.
+:func:`contains`. The cut has a default that needs only :func:`lmo` (see ``cuts/search.py``); :func:`project` is optional.
 
-Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`. They are asked outside the loops and
-so are plain Python, chosen by the class of the set; their defaults, below, are for sets that do not register their own.
+Proofs ask a set for more: :func:`least_value`, :func:`spread` and :func:`settle`, which have defaults for sets that do not
+register their own. These three and :func:`contains` are asked outside the loops. They are plain Python, chosen by the class
+of the set; an implementation may be a kernel.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import functools
 import math
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.rounding import SUBNORMAL, UNIT, dot_floor, norm_ceiling, quiet, raised
+from tiebreak.domains.rounding import dot_floor, norm_ceiling, quiet, raised
 from tiebreak.engine import Value, checks, generic
+from tiebreak.engine.rounding import SUBNORMAL, UNIT
 
 # Plain numbers, because compiled code returns them; CutStatus gives them names.
 FREE = 0
@@ -25,8 +27,7 @@ ACTIVE = 1
 EMPTY = 2
 INVALID = 3
 
-
-RANDOM_ATOMS = 5
+RANDOM_ATOMS = 5  # atoms whose mean is a random point
 
 
 @generic
@@ -72,9 +73,10 @@ def diameter(domain):
     """Return the largest distance between two points of Z."""
 
 
-@generic
-def contains(domain, x, tol):
+@functools.singledispatch
+def contains(domain: Any, x: np.ndarray, tol: float) -> bool:
     """Return whether x lies in Z, up to ``tol`` relative to the size of Z."""
+    raise TypeError(f"{type(domain).__name__} cannot do `contains`: no implementation is registered for it")
 
 
 @functools.singledispatch
@@ -175,7 +177,20 @@ class Domain(Value):
 
     __slots__ = ()
 
-    dimension: int | None = None
+    if TYPE_CHECKING:
+
+        @property
+        def dimension(self) -> int | None:
+            """Number of variables; None if any number will do."""
+
+    else:
+        dimension = None
+
+    def __init_subclass__(cls) -> None:
+        if "dimension" in getattr(cls, "_fields", ()) and cls.dimension is None:
+            raise TypeError(
+                f"{cls.__name__} must name its fields before Domain among its bases, or its `dimension` is hidden"
+            )
 
     def lmo(self, c: Any) -> np.ndarray:
         """Return a point of the set that minimises ⟨c, s⟩."""

@@ -20,8 +20,8 @@ from tiebreak.domains.base import (
     spread_by_signs,
 )
 from tiebreak.domains.cuts.knapsack import end_of, knapsack_cut, lower_bound, upper_bound
-from tiebreak.domains.cuts.ranking import Ranking, ranked_cut
-from tiebreak.domains.cuts.search import ROUNDING, next_atom
+from tiebreak.domains.cuts.ranking import Ranking
+from tiebreak.domains.cuts.search import CUT_ROUNDING, dual_search, next_atom
 from tiebreak.domains.rounding import dot_floor, gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.vectors import abs_argmax, abs_sum, reciprocal
@@ -35,13 +35,15 @@ class _Box(NamedTuple):
     upper: np.ndarray
 
 
-class Box(Domain, _Box):
+class Box(_Box, Domain):
     """The set {x : lower ≤ x ≤ upper}, coordinate by coordinate.
 
     Parameters
     ----------
-    lower, upper : vectors of d numbers
-        Equal bounds fix a coordinate.
+    lower, upper : vectors or numbers
+        Equal bounds fix a coordinate. A number is the bound of all coordinates.
+    dimension : int, optional
+        Number of variables, needed if both bounds are numbers.
 
     Examples
     --------
@@ -50,13 +52,19 @@ class Box(Domain, _Box):
     array([0., 1.])
     >>> box.cut_lmo([1.0, -3.0], [0.0, 1.0], 0.5).point
     array([0. , 0.5])
+    >>> Box(-1.0, 1.0, 3).lmo([1.0, -3.0, 2.0])
+    array([-1.,  1., -1.])
     """
 
     __slots__ = ()
 
-    def __new__(cls, lower: Any, upper: Any) -> Box:
-        lower = checks.vector(lower, "lower")
-        upper = checks.vector(upper, "upper", lower.size)
+    def __new__(cls, lower: Any, upper: Any, dimension: Any = None) -> Box:
+        size = None if dimension is None else checks.whole(dimension, "dimension")
+        for side in (lower, upper):
+            size = size if size is not None or np.ndim(side) == 0 else np.size(side)
+        if size is None:
+            raise ValueError("`dimension` must be given if `lower` and `upper` are numbers: Box(-1.0, 1.0, dimension)")
+        lower, upper = side_of_box(lower, "lower", size), side_of_box(upper, "upper", size)
         crossing = np.flatnonzero(lower > upper)
         if crossing.size:
             i = int(crossing[0])
@@ -65,19 +73,26 @@ class Box(Domain, _Box):
         return super().__new__(cls, lower, upper)
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.lower.size
 
     def random_point(self, rng: np.random.Generator, dimension: int | None = None) -> np.ndarray:
         return self.lower + (self.upper - self.lower) * rng.random(self.lower.size)
 
 
+def side_of_box(side: Any, name: str, dimension: int) -> np.ndarray:
+    """Return the lower or the upper bounds, one for each variable."""
+    if np.ndim(side) == 0:
+        return np.full(dimension, checks.real(side, name))
+    return checks.vector(side, name, dimension)
+
+
 class _LInfBall(NamedTuple):
     radius: float
-    variables: int
+    dimension: int
 
 
-class LInfBall(Domain, _LInfBall):
+class LInfBall(_LInfBall, Domain):
     """The set {x : ‖x‖∞ ≤ radius}, the box [−radius, radius]^d.
 
     Parameters
@@ -97,35 +112,31 @@ class LInfBall(Domain, _LInfBall):
     def __new__(cls, radius: Any, dimension: Any) -> LInfBall:
         return super().__new__(cls, checks.real(radius, "radius", above=0.0), checks.whole(dimension, "dimension"))
 
-    @property
-    def dimension(self) -> int:  # type: ignore[override]
-        return self.variables
-
 
 @lower_bound.register(Box)
-def _(domain, i):
+def lower_bound_box(domain, i):
     return domain.lower[i]
 
 
 @upper_bound.register(Box)
-def _(domain, i):
+def upper_bound_box(domain, i):
     return domain.upper[i]
 
 
 @lower_bound.register(LInfBall)
-def _(domain, i):
+def lower_bound_linf_ball(domain, i):
     return -domain.radius
 
 
 @upper_bound.register(LInfBall)
-def _(domain, i):
+def upper_bound_linf_ball(domain, i):
     return domain.radius
 
 
 @lmo.register(LInfBall)
 @lmo.register(Box)
 @kernel
-def box_lmo(domain, c, out):
+def lmo_box(domain, c, out):
     """Set each coordinate to its bound against c."""
     for i in range(c.size):
         out[i] = end_of(lower_bound(domain, i), upper_bound(domain, i), c[i])
@@ -138,14 +149,14 @@ cut_lmo.register(Box)(knapsack_cut)
 @project.register(LInfBall)
 @project.register(Box)
 @kernel
-def clip(domain, x, out):
+def project_box(domain, x, out):
     """Set out to x, cut off at the bounds."""
     for i in range(x.size):
         out[i] = min(max(x[i], lower_bound(domain, i)), upper_bound(domain, i))
 
 
 @diameter.register(Box)
-def _(domain):
+def diameter_box(domain):
     widest = widest_side(domain)
     per = reciprocal(widest)
     total = 0.0
@@ -156,8 +167,8 @@ def _(domain):
 
 
 @diameter.register(LInfBall)
-def _(domain):
-    return 2.0 * domain.radius * math.sqrt(domain.variables)
+def diameter_linf_ball(domain):
+    return 2.0 * domain.radius * math.sqrt(domain.dimension)
 
 
 @kernel
@@ -170,29 +181,31 @@ def widest_side(domain):
 
 
 @contains.register(Box)
-def _(domain, x, tol):
+@kernel
+def contains_box(domain, x, tol):
     # Each side in its own unit; one of no width has to allow for the rounding of its position.
     for i in range(x.size):
         low, high = domain.lower[i], domain.upper[i]
         slack = tol * (high - low)
-        rounding = 10.0 * ROUNDING * max(abs(low), abs(high))
+        rounding = 10.0 * CUT_ROUNDING * max(abs(low), abs(high))
         if not low - slack - rounding <= x[i] <= high + slack + rounding:
             return False
     return True
 
 
 @contains.register(LInfBall)
-def _(domain, x, tol):
+@kernel
+def contains_linf_ball(domain, x, tol):
     return abs(x[abs_argmax(x)]) <= domain.radius * (1.0 + tol)
 
 
 class _KSparse(NamedTuple):
     k: int
     radius: float
-    variables: int
+    dimension: int
 
 
-class KSparse(Domain, _KSparse):
+class KSparse(_KSparse, Domain):
     """The set {x : ‖x‖∞ ≤ radius, ‖x‖₁ ≤ k · radius}. Its atoms have k entries ±radius and zeros else.
 
     It is the ℓ1 ball for k = 1 and the ℓ∞ ball for k = dimension.
@@ -220,31 +233,27 @@ class KSparse(Domain, _KSparse):
             raise ValueError(f"`k` must be at most `dimension` = {dimension}, got {k}")
         return super().__new__(cls, k, checks.real(radius, "radius", above=0.0), dimension)
 
-    @property
-    def dimension(self) -> int:  # type: ignore[override]
-        return self.variables
-
 
 @lmo.register(KSparse)
-def _(domain, c, out):
+def lmo_k_sparse(domain, c, out):
     lmo(Ranking(True, domain.k, domain.radius, 0.0), c, out)
 
 
 @next_atom.register(KSparse)
-def _(domain, c, a, out):
+def next_atom_k_sparse(domain, c, a, out):
     next_atom(Ranking(True, domain.k, domain.radius, 0.0), c, a, out)
 
 
 @cut_lmo.register(KSparse)
-def _(domain, c, a, b, out):
+def cut_lmo_k_sparse(domain, c, a, b, out):
     # The search for any set is exact on a polytope, but for rounding: atoms with the same ⟨a, s⟩ sum it in different orders.
     # What that may come to is granted, or a cut through a face of the set could hit only some of the face's atoms.
-    slack = ROUNDING * domain.k * domain.radius * abs(a[abs_argmax(a)])
-    return ranked_cut(Ranking(True, domain.k, domain.radius, 0.0), c, a, b + slack, out)
+    slack = CUT_ROUNDING * domain.k * domain.radius * abs(a[abs_argmax(a)])
+    return dual_search(Ranking(True, domain.k, domain.radius, 0.0), c, a, b + slack, out)
 
 
 @project.register(KSparse)
-def _(domain, x, out):
+def project_k_sparse(domain, x, out):
     # If the projection onto the ℓ∞ ball will not do, the answer is sign(x_i) · clip(level − gap_i, 0, radius) with
     # gap_i = max|x| − |x_i|, as on the ℓ1 ball, and the level that gives it the right ℓ1 norm.
     for i in range(x.size):
@@ -319,12 +328,13 @@ def kink_before(radius, gaps, level, low):
 
 
 @diameter.register(KSparse)
-def _(domain):
+def diameter_k_sparse(domain):
     return 2.0 * domain.radius * math.sqrt(domain.k)
 
 
 @contains.register(KSparse)
-def _(domain, x, tol):
+@kernel
+def contains_k_sparse(domain, x, tol):
     largest = abs(x[abs_argmax(x)])
     return largest <= domain.radius * (1.0 + tol) and abs_sum(x) <= domain.k * domain.radius * (1.0 + tol)
 
@@ -334,26 +344,26 @@ def _(domain, x, tol):
 
 @least_value.register(Box)
 @quiet
-def _least_value_over_box(domain: Box, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_box(domain: Box, c: np.ndarray, atom: np.ndarray) -> float:
     return dot_floor(c, np.where(c > 0.0, domain.lower, domain.upper))
 
 
 @least_value.register(LInfBall)
 @quiet
-def _least_value_over_linf_ball(domain: LInfBall, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_linf_ball(domain: LInfBall, c: np.ndarray, atom: np.ndarray) -> float:
     return least_or_nothing(-raised(domain.radius * float(np.abs(c).sum()), c.size + 1))
 
 
 @least_value.register(KSparse)
 @quiet
-def _least_value_over_k_sparse(domain: KSparse, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_k_sparse(domain: KSparse, c: np.ndarray, atom: np.ndarray) -> float:
     largest = np.partition(np.abs(c), c.size - domain.k)[c.size - domain.k :]
     return least_or_nothing(-raised(domain.radius * float(largest.sum()), domain.k + 1))
 
 
 @spread.register(Box)
 @quiet
-def _spread_of_box(domain: Box, e: np.ndarray) -> float:
+def spread_box(domain: Box, e: np.ndarray) -> float:
     return float(raised(float((e * np.maximum(np.abs(domain.lower), np.abs(domain.upper))).sum()), e.size + 1))
 
 
@@ -363,14 +373,14 @@ spread.register(KSparse)(spread_by_signs)
 
 @settle.register(LInfBall)
 @settle.register(Box)
-def _settle_in_box(domain: Box | LInfBall, x: np.ndarray, off: np.ndarray) -> bool:
-    clip(domain, x, x)
+def settle_box(domain: Box | LInfBall, x: np.ndarray, off: np.ndarray) -> bool:
+    project_box(domain, x, x)
     off.fill(0.0)
     return True
 
 
 @settle.register(KSparse)
 @quiet
-def _settle_in_k_sparse(domain: KSparse, x: np.ndarray, off: np.ndarray) -> bool:
+def settle_k_sparse(domain: KSparse, x: np.ndarray, off: np.ndarray) -> bool:
     gauge = max(float(np.abs(x).max()), float(np.abs(x).sum()) / domain.k) / domain.radius
     return settle_by_gauge(x, 0.0, gauge, gauge_rounding(x.size, domain.radius), off)

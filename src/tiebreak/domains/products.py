@@ -36,7 +36,7 @@ class _Columns(NamedTuple):
     columns: int
 
 
-class Columns(Domain, _Columns):
+class Columns(_Columns, Domain):
     """The matrices each of whose columns lies in one set.
 
     A point is a vector that holds the matrix column by column; :meth:`parts` shows it as the matrix.
@@ -63,14 +63,14 @@ class Columns(Domain, _Columns):
     def __new__(cls, set: Any, shape: Any) -> Columns:
         if not isinstance(set, Domain) or not lmo.supports(set):
             raise ValueError(f"`set` must be a set such as L1Ball(radius), got {checks.shown(set)}")
-        rows, columns = matrix_shape(shape)
+        rows, columns = checks.matrix_shape(shape)
         if set.dimension not in (None, rows):
             raise ValueError(f"`shape` must have {set.dimension} rows, the dimension of `set`, got {checks.shown(shape)}")
         kinds: dict[Any, Any] = {L2Ball: _BallColumns, L1Ball: _L1Columns} if cls is Columns else {}
         return super().__new__(kinds.get(type(set), cls), set, rows, columns)
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.rows * self.columns
 
     def inner_sets(self) -> tuple[Domain, ...]:
@@ -101,7 +101,7 @@ class _Pair(NamedTuple):
     split: int  # dimension of the first
 
 
-class Pair(Domain, _Pair):
+class Pair(_Pair, Domain):
     """The product of two sets, one after the other in one vector. A product of more is a pair of a set and a pair."""
 
     __slots__ = ()
@@ -112,11 +112,11 @@ class Pair(Domain, _Pair):
 
 class _Product(NamedTuple):
     names: str  # with a space between
-    size: int
+    dimension: int
     tree: Any  # the only part, or a Pair of the first one and the tree of the others
 
 
-class Product(Domain, _Product):
+class Product(_Product, Domain):
     """The product of named sets, one after the other in one vector; :meth:`parts` gives views by name.
 
     Parameters
@@ -146,10 +146,6 @@ class Product(Domain, _Product):
             tree = Pair(part, tree, size)
         return super().__new__(cls, " ".join(parts), sum(size for _, size in known), tree)
 
-    @property
-    def dimension(self) -> int:  # type: ignore[override]
-        return self.size
-
     def inner_sets(self) -> tuple[Domain, ...]:
         return tuple(part for _, part, _ in self.named_parts())
 
@@ -171,16 +167,7 @@ class Product(Domain, _Product):
             yield name, tree.first, slice(start, start + tree.split)
             start += tree.split
             tree = tree.second
-        yield names[-1], tree, slice(start, self.size)
-
-
-def matrix_shape(shape: Any) -> tuple[int, int]:
-    """Return the two numbers of a matrix shape."""
-    try:
-        rows, columns = shape
-    except (TypeError, ValueError):
-        raise ValueError(f"`shape` must be two whole numbers ≥ 1, got {checks.shown(shape)}") from None
-    return checks.whole(rows, "shape[0]"), checks.whole(columns, "shape[1]")
+        yield names[-1], tree, slice(start, self.dimension)
 
 
 def sized_part(name: str, value: Any) -> tuple[Any, int]:
@@ -204,35 +191,32 @@ def sized_part(name: str, value: Any) -> tuple[Any, int]:
 
 
 @lmo.register(Columns)
-def _(domain, c, out):
+def lmo_columns(domain, c, out):
     for j in range(domain.columns):
         lmo(domain.set, column(domain, c, j), column(domain, out, j))
 
 
 @next_atom.register(Columns)
-def _(domain, c, a, out):
+def next_atom_columns(domain, c, a, out):
     for j in range(domain.columns):
         if couples(column(domain, a, j)):
             next_atom(domain.set, column(domain, c, j), column(domain, a, j), column(domain, out, j))
 
 
 @project.register(Columns)
-def _(domain, x, out):
+def project_columns(domain, x, out):
     for j in range(domain.columns):
         project(domain.set, column(domain, x, j), column(domain, out, j))
 
 
 @diameter.register(Columns)
-def _(domain):
+def diameter_columns(domain):
     return math.sqrt(domain.columns) * diameter(domain.set)
 
 
 @contains.register(Columns)
-def _(domain, x, tol):
-    for j in range(domain.columns):  # noqa: SIM110 - Numba compiles no generator expressions
-        if not contains(domain.set, column(domain, x, j), tol):
-            return False
-    return True
+def contains_columns(domain: Columns, x: np.ndarray, tol: float) -> bool:
+    return all(contains(domain.set, own, tol) for own in x.reshape(domain.columns, domain.rows))
 
 
 cut_lmo.register(_BallColumns)(ball_columns_cut)
@@ -252,13 +236,13 @@ def couples(a):
 
 
 @lmo.register(Pair)
-def _(domain, c, out):
+def lmo_pair(domain, c, out):
     lmo(domain.first, c[: domain.split], out[: domain.split])
     lmo(domain.second, c[domain.split :], out[domain.split :])
 
 
 @next_atom.register(Pair)
-def _(domain, c, a, out):
+def next_atom_pair(domain, c, a, out):
     if couples(a[: domain.split]):
         next_atom(domain.first, c[: domain.split], a[: domain.split], out[: domain.split])
     if couples(a[domain.split :]):
@@ -266,7 +250,7 @@ def _(domain, c, a, out):
 
 
 @cut_lmo.register(Pair)
-def _(domain, c, a, b, out):
+def cut_lmo_pair(domain, c, a, b, out):
     if not opening(c, a, b)[0]:
         return INVALID, math.nan
     k = domain.split
@@ -280,18 +264,18 @@ def _(domain, c, a, b, out):
 
 
 @project.register(Pair)
-def _(domain, x, out):
+def project_pair(domain, x, out):
     project(domain.first, x[: domain.split], out[: domain.split])
     project(domain.second, x[domain.split :], out[domain.split :])
 
 
 @diameter.register(Pair)
-def _(domain):
+def diameter_pair(domain):
     return math.hypot(diameter(domain.first), diameter(domain.second))
 
 
 @contains.register(Pair)
-def _(domain, x, tol):
+def contains_pair(domain: Pair, x: np.ndarray, tol: float) -> bool:
     return contains(domain.first, x[: domain.split], tol) and contains(domain.second, x[domain.split :], tol)
 
 
@@ -299,32 +283,32 @@ def _(domain, x, tol):
 
 
 @lmo.register(Product)
-def _(domain, c, out):
+def lmo_product(domain, c, out):
     lmo(domain.tree, c, out)
 
 
 @next_atom.register(Product)
-def _(domain, c, a, out):
+def next_atom_product(domain, c, a, out):
     next_atom(domain.tree, c, a, out)
 
 
 @cut_lmo.register(Product)
-def _(domain, c, a, b, out):
+def cut_lmo_product(domain, c, a, b, out):
     return cut_lmo(domain.tree, c, a, b, out)
 
 
 @project.register(Product)
-def _(domain, x, out):
+def project_product(domain, x, out):
     project(domain.tree, x, out)
 
 
 @diameter.register(Product)
-def _(domain):
+def diameter_product(domain):
     return diameter(domain.tree)
 
 
 @contains.register(Product)
-def _(domain, x, tol):
+def contains_product(domain: Product, x: np.ndarray, tol: float) -> bool:
     return contains(domain.tree, x, tol)
 
 
@@ -333,27 +317,27 @@ def _(domain, x, tol):
 
 @least_value.register(Columns)
 @quiet
-def _least_value_over_columns(domain: Columns, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_columns(domain: Columns, c: np.ndarray, atom: np.ndarray) -> float:
     columns = zip(c.reshape(domain.columns, domain.rows), atom.reshape(domain.columns, domain.rows), strict=True)
     return sum_floor(np.array([least_value(domain.set, own, own_atom) for own, own_atom in columns]))
 
 
 @spread.register(Columns)
 @quiet
-def _spread_of_columns(domain: Columns, e: np.ndarray) -> float:
+def spread_columns(domain: Columns, e: np.ndarray) -> float:
     total = sum(spread(domain.set, own) for own in e.reshape(domain.columns, domain.rows))
     return float(raised(total, domain.columns))
 
 
 @settle.register(Columns)
-def _settle_in_columns(domain: Columns, x: np.ndarray, off: np.ndarray) -> bool:
+def settle_columns(domain: Columns, x: np.ndarray, off: np.ndarray) -> bool:
     columns = zip(x.reshape(domain.columns, domain.rows), off.reshape(domain.columns, domain.rows), strict=True)
     return all(settle(domain.set, own, own_off) for own, own_off in columns) or unsettled(off)
 
 
 @least_value.register(Pair)
 @quiet
-def _least_value_over_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> float:
     k = domain.split
     first, second = least_value(domain.first, c[:k], atom[:k]), least_value(domain.second, c[k:], atom[k:])
     return sum_floor(np.array([first, second]))
@@ -361,26 +345,26 @@ def _least_value_over_pair(domain: Pair, c: np.ndarray, atom: np.ndarray) -> flo
 
 @spread.register(Pair)
 @quiet
-def _spread_of_pair(domain: Pair, e: np.ndarray) -> float:
+def spread_pair(domain: Pair, e: np.ndarray) -> float:
     return float(raised(spread(domain.first, e[: domain.split]) + spread(domain.second, e[domain.split :]), 1))
 
 
 @settle.register(Pair)
-def _settle_in_pair(domain: Pair, x: np.ndarray, off: np.ndarray) -> bool:
+def settle_pair(domain: Pair, x: np.ndarray, off: np.ndarray) -> bool:
     k = domain.split
     return (settle(domain.first, x[:k], off[:k]) and settle(domain.second, x[k:], off[k:])) or unsettled(off)
 
 
 @least_value.register(Product)
-def _least_value_over_product(domain: Product, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_product(domain: Product, c: np.ndarray, atom: np.ndarray) -> float:
     return least_value(domain.tree, c, atom)
 
 
 @spread.register(Product)
-def _spread_of_product(domain: Product, e: np.ndarray) -> float:
+def spread_product(domain: Product, e: np.ndarray) -> float:
     return spread(domain.tree, e)
 
 
 @settle.register(Product)
-def _settle_in_product(domain: Product, x: np.ndarray, off: np.ndarray) -> bool:
+def settle_product(domain: Product, x: np.ndarray, off: np.ndarray) -> bool:
     return settle(domain.tree, x, off)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-UNIT = 2.0**-53  # the relative error of one operation
-SUBNORMAL = 5e-324  # the smallest positive number
-ATTEMPTS = 30  # at a factorisation, each with four times the shift of the one before
+from tiebreak.engine.rounding import SUBNORMAL, UNIT
+
+ATTEMPTS = 30  # factorisations at most, each with four times the shift of the one before
 
 quiet = np.errstate(over="ignore", under="ignore", invalid="ignore")  # what overflows proves nothing, which is an answer
 

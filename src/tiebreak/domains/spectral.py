@@ -1,12 +1,7 @@
 """Sets of matrices defined by their singular values or eigenvalues: the nuclear-norm ball and the spectrahedron.
 
 An atom is an outer product of one pair of vectors. Up to some hundred rows LAPACK finds it, in no more time than anything
-else; beyond, the Lanczos iteration with full reorthogonalisation (Golub and Van Loan, Matrix Computations, chapter 10), by
-products with the matrix alone.
-
-Lanczos knows only the directions that its start has a part in. If the space that it spans is invariant, it goes on with a
-new vector across that space; and where it starts depends on the matrix, so that no matrix made of earlier atoms hides a
-direction from it. What it finds still is no proof: :func:`least_value` has its own.
+else; beyond, ``lanczos.py``. What that finds is no proof: :func:`least_value` has its own.
 """
 
 from __future__ import annotations
@@ -29,10 +24,8 @@ from tiebreak.domains.base import (
     unsettled,
 )
 from tiebreak.domains.cuts.search import next_atom
-from tiebreak.domains.products import matrix_shape
+from tiebreak.domains.lanczos import Gram, Negative, begin, subtract, top_vector
 from tiebreak.domains.rounding import (
-    SUBNORMAL,
-    UNIT,
     eigenvalue_floor,
     gauge_rounding,
     least_or_nothing,
@@ -42,17 +35,11 @@ from tiebreak.domains.rounding import (
     settle_by_gauge,
     singular_value_ceiling,
 )
-from tiebreak.engine import checks, generic, kernel
-from tiebreak.engine.vectors import abs_argmax, copy, dot, fill, magnitude, scale
+from tiebreak.engine import checks, kernel
+from tiebreak.engine.rounding import SUBNORMAL, UNIT
+from tiebreak.engine.vectors import abs_argmax, copy, dot, fill
 
 DENSE = 200  # rows (of the smaller side) up to which a full decomposition takes no longer
-BASIS = 300  # vectors kept at most, then Lanczos begins again with the best of them
-RESTARTS = 20
-RESIDUAL = 1e-13  # of an eigenpair, relative to the largest eigenvalue: a bound on the error of the value
-ROUNDING = 1e-15
-STIR = 0.01  # share of a random vector in a start from the last answer, which may lack the next one's direction
-EARLY = 12  # steps: an answer that comes sooner may be that of an invariant space with a bit of rounding
-AGAIN = 3  # times at most a new vector is taken across an invariant space: one has a part in all directions left
 
 
 class _NuclearBall(NamedTuple):
@@ -61,7 +48,7 @@ class _NuclearBall(NamedTuple):
     radius: float
 
 
-class NuclearBall(Domain, _NuclearBall):
+class NuclearBall(_NuclearBall, Domain):
     """The matrices whose singular values sum to at most ``radius``; its atoms have rank one.
 
     A point is a vector that holds the matrix row by row; :meth:`parts` shows it as the matrix.
@@ -80,10 +67,10 @@ class NuclearBall(Domain, _NuclearBall):
     __slots__ = ()
 
     def __new__(cls, shape: Any, radius: Any) -> NuclearBall:
-        return super().__new__(cls, *matrix_shape(shape), checks.real(radius, "radius", above=0.0))
+        return super().__new__(cls, *checks.matrix_shape(shape), checks.real(radius, "radius", above=0.0))
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.rows * self.columns
 
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -94,19 +81,20 @@ class NuclearBall(Domain, _NuclearBall):
 
 
 class _Spectrahedron(NamedTuple):
-    n: int
+    rows: int
     trace: float
 
 
-class Spectrahedron(Domain, _Spectrahedron):
-    """The symmetric positive semidefinite n × n matrices of a given trace; its atoms have rank one.
+class Spectrahedron(_Spectrahedron, Domain):
+    """The symmetric positive semidefinite matrices of a given trace; its atoms have rank one.
 
-    Its diameter is √2 · trace; for n = 1, where the set is a point, that is an upper bound.
+    Its diameter is √2 · trace; for one row, where the set is a point, that is an upper bound.
     A point is a vector that holds the matrix row by row; :meth:`parts` shows it as the matrix.
 
     Parameters
     ----------
-    n : int
+    rows : int
+        Number of rows and of columns.
     trace : float, positive
 
     Examples
@@ -117,37 +105,37 @@ class Spectrahedron(Domain, _Spectrahedron):
 
     __slots__ = ()
 
-    def __new__(cls, n: Any, trace: Any = 1.0) -> Spectrahedron:
-        return super().__new__(cls, checks.whole(n, "n"), checks.real(trace, "trace", above=0.0))
+    def __new__(cls, rows: Any, trace: Any = 1.0) -> Spectrahedron:
+        return super().__new__(cls, checks.whole(rows, "rows"), checks.real(trace, "trace", above=0.0))
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
-        return self.n * self.n
+    def dimension(self) -> int:
+        return self.rows * self.rows
 
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        return {"x": x.reshape(self.n, self.n)}
+        return {"x": x.reshape(self.rows, self.rows)}
 
     def middle(self, dimension: int) -> np.ndarray:
-        return (np.eye(self.n) * (self.trace / self.n)).ravel()
+        return (np.eye(self.rows) * (self.trace / self.rows)).ravel()
 
 
 @lmo.register(NuclearBall)
-def _(domain, c, out):
+def lmo_nuclear_ball(domain, c, out):
     top_pair(domain, c, False, out)
 
 
 @next_atom.register(NuclearBall)
-def _(domain, c, a, out):
+def next_atom_nuclear_ball(domain, c, a, out):
     top_pair(domain, c, True, out)
 
 
 @lmo.register(Spectrahedron)
-def _(domain, c, out):
+def lmo_spectrahedron(domain, c, out):
     least_pair(domain, c, False, out)
 
 
 @next_atom.register(Spectrahedron)
-def _(domain, c, a, out):
+def next_atom_spectrahedron(domain, c, a, out):
     least_pair(domain, c, True, out)
 
 
@@ -185,14 +173,14 @@ def top_pair(domain, c, warm, out):
 def least_pair(domain, c, warm, out):
     """Set out to trace · v vᵀ for the eigenvector v of the smallest eigenvalue of (c + cᵀ)/2; ``warm`` as above."""
     size = abs(c[abs_argmax(c)])
-    v = np.empty(domain.n)
-    if domain.n <= DENSE:
-        _, vectors = np.linalg.eigh(symmetric_part(c / (size if size > 0.0 else 1.0), domain.n))
+    v = np.empty(domain.rows)
+    if domain.rows <= DENSE:
+        _, vectors = np.linalg.eigh(symmetric_part(c / (size if size > 0.0 else 1.0), domain.rows))
         for i in range(v.size):
             v[i] = vectors[i, 0]
     else:
-        begin(c, warm, out, domain.n, True, v)
-        top_vector(Negative(c.reshape(domain.n, domain.n), size if size > 0.0 else 1.0), v)
+        begin(c, warm, out, domain.rows, True, v)
+        top_vector(Negative(c.reshape(domain.rows, domain.rows), size if size > 0.0 else 1.0), v)
     fill_outer(domain.trace, v, v, out)
 
 
@@ -204,165 +192,11 @@ def fill_outer(factor, u, v, out):
             out[i * v.size + j] = factor * (u[i] * v[j])
 
 
-@kernel
-def stir(v, share, seed):
-    """Set v to share · v plus a pseudo-random vector (Park and Miller's generator), of norm one."""
-    state = 1 + seed % 2_147_483_646
-    for _ in range(3):  # seeds next to each other begin alike
-        state = state * 48_271 % 2_147_483_647
-    for i in range(v.size):
-        state = state * 48_271 % 2_147_483_647
-        v[i] = (share * v[i] if share > 0.0 else 0.0) + (state / 2_147_483_647.0 - 0.5)
-    scale(1.0 / math.sqrt(dot(v, v)), v)
-
-
-@kernel
-def begin(c, warm, atom, columns, along_rows, v):
-    """Set v to where Lanczos begins: a random vector that depends on c, with most of the last atom if there is one."""
-    share = 0.0
-    if warm:
-        i = abs_argmax(atom)
-        largest = abs(atom[i])
-        for j in range(v.size):
-            entry = atom[i // columns * columns + j] if along_rows else atom[j * columns + i % columns]
-            v[j] = entry / largest if largest > 0.0 else 0.0
-        share = math.sqrt(v.size) / STIR
-    stir(v, share, seed_of(c))
-
-
-@kernel
-def seed_of(x):
-    """Return a whole number ≥ 0 that depends on all bits of x."""
-    seed = 0
-    for i in range(x.size):
-        bits = magnitude(x[i])
-        seed = (31 * seed + (bits >> 31) + (bits & 0x7FFF_FFFF)) % 2_147_483_647
-    return seed
-
-
-class Gram(NamedTuple):
-    """The operator x → MMᵀ x."""
-
-    matrix: np.ndarray
-    work: np.ndarray  # room for Mᵀx
-
-
-class Negative(NamedTuple):
-    """The operator x → −(M + Mᵀ) x / 2 for M = matrix / size."""
-
-    matrix: np.ndarray
-    size: float
-
-
-@generic
-def apply(operator, x, out):
-    """Set out to the operator's value at x."""
-
-
-@apply.register(Gram)
-def _(operator, x, out):
-    fill(operator.work, 0.0)
-    for i in range(x.size):
-        subtract(-x[i], operator.matrix[i], operator.work)
-    for i in range(x.size):
-        out[i] = dot(operator.matrix[i], operator.work)
-
-
-@apply.register(Negative)
-def _(operator, x, out):
-    fill(out, 0.0)
-    for i in range(x.size):
-        row = operator.matrix[i]
-        half = 0.5 * x[i]
-        for j in range(out.size):
-            out[j] -= half * (row[j] / operator.size)
-        out[i] -= 0.5 * (dot(row, x) / operator.size)
-
-
-@kernel(inline=False)
-def top_vector(operator, v):
-    """Set v, a unit vector to start from, to an eigenvector of the largest eigenvalue of a symmetric operator."""
-    steps = min(v.size, BASIS)
-    basis = np.empty((steps, v.size))
-    diagonal, beside = np.empty(steps), np.empty(steps)
-    for _ in range(RESTARTS):
-        if lanczos(operator, basis, diagonal, beside, v):
-            break
-
-
-@kernel
-def lanczos(operator, basis, diagonal, beside, v):
-    """Replace v by the best eigenvector in the Krylov space of v, as large as needed; return whether it is good enough."""
-    steps = basis.shape[0]
-    rest = np.empty(v.size)
-    look, size = 1, 0.0
-    since, again = 0, 0  # where the last vector across an invariant space came in, and how many did
-    copy(v, basis[0])
-    for k in range(steps):
-        apply(operator, basis[k], rest)
-        diagonal[k] = dot(rest, basis[k])
-        beside[k] = remove_basis(basis, k + 1, rest)
-        size = max(size, abs(diagonal[k]), beside[k])
-        closed = beside[k] <= ROUNDING * size  # the space is invariant
-        if k + 1 == look or k + 1 == steps or closed:
-            values, vectors = np.linalg.eigh(tridiagonal(diagonal, beside, k + 1))
-            residual = beside[k] * abs(vectors[k, k])
-            good = closed or residual <= RESIDUAL * max(abs(values[0]), abs(values[k]))
-            early = good and k - since < EARLY and again < AGAIN and k + 1 < steps
-            if (good or k + 1 == steps) and not early:
-                fill(v, 0.0)
-                for j in range(k + 1):
-                    subtract(-vectors[j, k], basis[j], v)
-                scale(1.0 / math.sqrt(dot(v, v)), v)
-                return good or steps == v.size
-            if early:
-                again += 1
-                since = k + 1
-                stir(rest, 0.0, 1_000_003 * again + k)
-                remove_basis(basis, k + 1, rest)
-                scale(1.0 / math.sqrt(dot(rest, rest)), rest)
-                remove_basis(basis, k + 1, rest)
-                beside[k] = 0.0
-            if k + 1 >= look:
-                look += max(1, look // 4)
-        norm = math.sqrt(dot(rest, rest))
-        for i in range(v.size):
-            basis[k + 1, i] = rest[i] / norm
-    return True
-
-
-@kernel
-def remove_basis(basis, count, rest):
-    """Remove from a vector what it has in the directions of a basis, and return the norm of what is left."""
-    for _ in range(2):  # once leaves what rounding lost, twice is enough
-        for j in range(count):
-            subtract(dot(basis[j], rest), basis[j], rest)
-    return math.sqrt(dot(rest, rest))
-
-
-@kernel
-def subtract(factor, x, out):
-    """Set out ← out − factor · x."""
-    for i in range(x.size):
-        out[i] -= factor * x[i]
-
-
-@kernel
-def tridiagonal(diagonal, beside, k):
-    """Return the symmetric k × k matrix with these numbers on and beside its diagonal."""
-    matrix = np.zeros((k, k))
-    for i in range(k):
-        matrix[i, i] = diagonal[i]
-        if i + 1 < k:
-            matrix[i, i + 1] = matrix[i + 1, i] = beside[i]
-    return matrix
-
-
 # Off the loops of the conditional-gradient methods a full decomposition is affordable.
 
 
 @project.register(NuclearBall)
-def _(domain, x, out):
+def project_nuclear_ball(domain, x, out):
     left, values, right = np.linalg.svd(x.reshape(domain.rows, domain.columns), False)
     if values.sum() <= domain.radius:
         copy(x, out)
@@ -372,8 +206,8 @@ def _(domain, x, out):
 
 
 @project.register(Spectrahedron)
-def _(domain, x, out):
-    values, vectors = np.linalg.eigh(symmetric_part(x, domain.n))
+def project_spectrahedron(domain, x, out):
+    values, vectors = np.linalg.eigh(symmetric_part(x, domain.rows))
     values = values[::-1].copy()
     vectors = vectors[:, ::-1].copy()
     fill_product(vectors, values, cutoff(values, domain.trace), vectors.T.copy(), out)
@@ -416,24 +250,26 @@ def symmetric_part(x, n):
 
 
 @diameter.register(NuclearBall)
-def _(domain):
+def diameter_nuclear_ball(domain):
     return 2.0 * domain.radius
 
 
 @diameter.register(Spectrahedron)
-def _(domain):
+def diameter_spectrahedron(domain):
     return math.sqrt(2.0) * domain.trace
 
 
 @contains.register(NuclearBall)
-def _(domain, x, tol):
+@kernel
+def contains_nuclear_ball(domain, x, tol):
     _, values, _ = np.linalg.svd(x.reshape(domain.rows, domain.columns), False)
     return values.sum() <= domain.radius * (1.0 + tol)
 
 
 @contains.register(Spectrahedron)
-def _(domain, x, tol):
-    n, room = domain.n, tol * domain.trace
+@kernel
+def contains_spectrahedron(domain, x, tol):
+    n, room = domain.rows, tol * domain.trace
     total = 0.0
     for i in range(n):
         total += x[i * n + i]
@@ -449,16 +285,16 @@ def _(domain, x, tol):
 
 @least_value.register(NuclearBall)
 @quiet
-def _least_value_over_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.ndarray) -> float:
+def least_value_nuclear_ball(domain: NuclearBall, c: np.ndarray, atom: np.ndarray) -> float:
     return least_or_nothing(-raised(domain.radius * singular_value_ceiling(c.reshape(domain.rows, domain.columns)), 1))
 
 
 @least_value.register(Spectrahedron)
 @quiet
-def _least_value_over_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
-    matrix = c.reshape(domain.n, domain.n)
+def least_value_spectrahedron(domain: Spectrahedron, c: np.ndarray, atom: np.ndarray) -> float:
+    matrix = c.reshape(domain.rows, domain.rows)
     half = 0.5 * matrix + 0.5 * matrix.T  # halves are exact, and their sum is rounded, entry by entry
-    rounding = raised(UNIT * norm_ceiling(half.ravel()), 1) + 2 * domain.n * SUBNORMAL
+    rounding = raised(UNIT * norm_ceiling(half.ravel()), 1) + 2 * domain.rows * SUBNORMAL
     least = eigenvalue_floor(half) - rounding
     return least_or_nothing(math.nextafter(math.nextafter(least, -math.inf) * domain.trace, -math.inf))
 
@@ -469,7 +305,7 @@ spread.register(Spectrahedron)(spread_by_signs)
 
 @settle.register(NuclearBall)
 @quiet
-def _settle_in_nuclear_ball(domain: NuclearBall, x: np.ndarray, off: np.ndarray) -> bool:
+def settle_nuclear_ball(domain: NuclearBall, x: np.ndarray, off: np.ndarray) -> bool:
     size = float(np.abs(x).max())
     if size == 0.0:
         off.fill(0.0)
@@ -497,8 +333,8 @@ def nuclear_ceiling(matrix: np.ndarray) -> float:
 
 @settle.register(Spectrahedron)
 @quiet
-def _settle_in_spectrahedron(domain: Spectrahedron, x: np.ndarray, off: np.ndarray) -> bool:
-    n, trace = domain.n, domain.trace
+def settle_spectrahedron(domain: Spectrahedron, x: np.ndarray, off: np.ndarray) -> bool:
+    n, trace = domain.rows, domain.trace
     if trace < 1e-290:
         return unsettled(off)
     X = x.reshape(n, n)

@@ -38,6 +38,15 @@ def whole(value: Any, name: str, *, least: int = 1) -> int:
     return number
 
 
+def matrix_shape(shape: Any) -> tuple[int, int]:
+    """Return the numbers of rows and of columns of a matrix."""
+    try:
+        rows, columns = shape
+    except (TypeError, ValueError):
+        raise ValueError(f"`shape` must be two whole numbers ≥ 1, got {shown(shape)}") from None
+    return whole(rows, "shape[0]"), whole(columns, "shape[1]")
+
+
 def flag(value: Any, name: str) -> bool:
     """Return True or False: "no" and 0 are neither."""
     if not isinstance(value, (bool, np.bool_)):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-UNIT = 2.0**-53  # the largest relative error of one operation
+from tiebreak.engine.rounding import UNDERFLOW, UNIT
+
 MARGIN = 1.01  # for what is of second order in the number of operations times UNIT
-UNDERFLOW = 1e-300  # more than any number of products that underflow comes to
 FEW_OPERATIONS = 16.0  # roundings of a scalar loss, its weight and its share, with room to spare
 
 ROWS_AT_ONCE = 4096  # of a block: blocks are added one after the other, so that errors do not grow with all rows …

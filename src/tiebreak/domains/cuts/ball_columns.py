@@ -16,7 +16,7 @@ import numpy as np
 
 from tiebreak.domains.balls import PARALLEL
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
-from tiebreak.domains.cuts.search import GAP, MAX_PASSES, ROUNDING, boundary_weight, crossing, opening, relative_gap
+from tiebreak.domains.cuts.search import CUT_ROUNDING, GAP, MAX_PASSES, boundary_weight, crossing, opening, relative_gap
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import reciprocal
 
@@ -149,7 +149,7 @@ def newton(frames, bound):
     """Return the ray (p, q) of the dual optimum, two rays about it, and the weight of the first one's point in the answer.
 
     Newton's method on the slope by λ where λ ≤ 1, by 1/λ elsewhere. Where it leaves the bracket or is slow, the crossing of
-    ``cut.py``, which finds jumps of the slope, and bisection take turns.
+    ``search.py``, which finds jumps of the slope, and bisection take turns.
     """
     c_new, a_new, curve = look(frames, 1.0, 1.0)
     far = a_new > bound  # λ > 1: q = 1 and z = p; else p = 1 and z = q
@@ -178,7 +178,7 @@ def newton(frames, bound):
         else:
             z_inside, c_inside, a_inside = z, c_new, a_new
         gap = relative_gap(p, q, c_new, a_new, c_outside, a_outside, c_inside, a_inside, bound)
-        if gap <= 0.1 * GAP or abs(z_outside - z_inside) <= ROUNDING * max(z_outside, z_inside):
+        if gap <= 0.1 * GAP or abs(z_outside - z_inside) <= CUT_ROUNDING * max(z_outside, z_inside):
             break
     weight = boundary_weight(a_outside, a_inside, bound)
     if far:

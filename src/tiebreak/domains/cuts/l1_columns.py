@@ -1,4 +1,4 @@
-"""The cut of matrices with columns in an ℓ1 ball: the dual search of ``cut.py``, with an atom kept as an entry a column.
+"""The cut of matrices with columns in an ℓ1 ball: the dual search of ``search.py``, with an atom kept as an entry a column.
 
 An atom that is best for a column at two λ is best between them. So a column is settled when its entries on both sides of the
 cut agree, and a pass is over the others alone: after some passes these are few.

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, lmo
-from tiebreak.domains.cuts.search import ROUNDING, boundary_weight, combine, narrow, next_atom, normalise, opening
+from tiebreak.domains.base import lmo
+from tiebreak.domains.cuts.search import CUT_ROUNDING, approach, combine, narrow, next_atom
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot, ordered_bits, select
 
@@ -41,13 +41,13 @@ class Ranking(NamedTuple):
 
 
 @lmo.register(Ranking)
-def _(domain, c, out):
+def lmo_ranking(domain, c, out):
     threshold = first_threshold(c, domain.folded, domain.full, out) if domain.full < c.size else math.inf
     place(domain, c, threshold, out)
 
 
 @next_atom.register(Ranking)
-def _(domain, c, a, out):
+def next_atom_ranking(domain, c, a, out):
     threshold = next_threshold(c, domain.folded, domain.full, out) if domain.full < c.size else math.inf
     place(domain, c, threshold, out)
 
@@ -77,45 +77,11 @@ def signed(part, value, folded):
 # The cut
 
 
-@kernel
-def ranked_cut(domain, c, a, b, out):
-    """Solve the cut over a :class:`Ranking`; it allocates five vectors and a few shorter ones."""
-    valid, size_c, size_a = opening(c, a, b)
-    if not valid:
-        return INVALID, math.nan
-    work = np.empty((5, c.size))
-    unit_c = normalise(c, size_c, work[0])
-    unit_a = normalise(a, size_a, work[1])
-    outside, inside, direction = work[2], work[3], work[4]  # as in `dual_search`
-    bound = b / size_a if size_a > 0.0 else b
-    lmo(domain, unit_c, outside)
-    a_outside, a_inside = dot(unit_a, outside), 0.0
-    if a_outside <= bound:
-        copy(outside, out)
-        return FREE, 0.0
-    found, p, q = False, 1.0, 0.0
-    if c.size >= MANY:
-        found, p, q, a_outside, a_inside = approach(domain, bound, a_outside - bound, work)
-    if not found:
-        lmo(domain, unit_c, outside)
-        lmo(domain, unit_a, inside)
-        copy(inside, out)
-        if dot(unit_a, inside) > bound:
-            return EMPTY, math.inf
-        p, q, a_outside, a_inside = narrow(domain, unit_c, unit_a, bound, outside, inside, direction, out)
-    weight = boundary_weight(a_outside, a_inside, bound)
-    combine(1.0 - weight, inside, weight, outside, out)
-    return ACTIVE, q / p * size_c / size_a
-
-
-@kernel(inline=False)
-def approach(domain, bound, excess, work):
-    """Look for the two atoms where a sample says that they are.
-
-    Return whether they are optimal, and what `narrow` does. ``work`` is c, a, and room for the atoms outside and inside and
-    for other vectors; ``excess`` is by how much the minimiser of ⟨c, s⟩ violates the cut.
-    """
+@approach.register(Ranking)
+def approach_ranking(domain, bound, excess, work):
     c, a, outside, inside = work[0], work[1], work[2], work[3]
+    if c.size < MANY:
+        return False, 1.0, 0.0, 0.0, 0.0
     found, p, q, first, last = survey(domain, c, a, excess)
     for _ in range(ROUNDS):
         if not found:
@@ -124,8 +90,9 @@ def approach(domain, bound, excess, work):
         a_outside, a_inside = dot(a, outside), dot(a, inside)
         if not (found and a_inside <= bound < a_outside):  # by rounding, if it is found
             break
-        if gap_at(domain, c, a, p, q, threshold, inside) <= ROUNDING * (p * abs(dot(c, inside)) + q * abs(a_inside)):
+        if gap_at(domain, c, a, p, q, threshold, inside) <= CUT_ROUNDING * (p * abs(dot(c, inside)) + q * abs(a_inside)):
             return True, p, q, a_outside, a_inside
+    lmo(domain, c, outside)  # the sample misled
     return False, p, q, 0.0, 0.0
 
 

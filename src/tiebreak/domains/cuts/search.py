@@ -27,7 +27,7 @@ from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import abs_argmax, copy, dot, move
 
 MAX_PASSES = 1000  # a polytope needs about ten, a curved set too; the gap falls below rounding long before
-ROUNDING = 4e-16
+CUT_ROUNDING = 4e-16  # relative difference of two values that rounding alone may explain
 GRANTED = 1e-14  # by how much an atom may violate the cut and count as inside, relative to the values at hand
 GAP = 1e-14  # what is left to gain, relative to the values at hand, at which the search ends
 SECANTS = 4  # at most, between two crossings: a polytope ends at a crossing alone
@@ -45,8 +45,23 @@ def next_atom(domain, c, a, out):
 
 
 @next_atom.register(Domain)
-def _(domain, c, a, out):
+def next_atom_domain(domain, c, a, out):
     lmo(domain, c, out)
+
+
+@generic(inline=False)
+def approach(domain, bound, excess, work):
+    """Look for the two atoms of the answer in a way of the set's own, before the search.
+
+    Return whether they are found, and then what :func:`narrow` does. ``work`` has a row each for c, a, the minimiser of
+    ⟨c, s⟩, which violates the cut by ``excess``, an atom inside, and room. It holds the two atoms if they are found, and
+    else that minimiser as before.
+    """
+
+
+@approach.register(Domain)
+def approach_domain(domain, bound, excess, work):
+    return False, 1.0, 0.0, 0.0, 0.0
 
 
 @cut_lmo.register(Domain)
@@ -68,14 +83,14 @@ def dual_search(domain, c, a, b, out):
     if a_outside <= bound:
         copy(outside, out)
         return FREE, 0.0
-    copy(outside, inside)
-    next_atom(domain, unit_a, unit_a, inside)
-    a_inside = dot(unit_a, inside)
-    copy(inside, out)
-    if a_inside > bound:
-        return EMPTY, math.inf
-
-    p, q, a_outside, a_inside = narrow(domain, unit_c, unit_a, bound, outside, inside, direction, out)
+    found, p, q, a_outside, a_inside = approach(domain, bound, a_outside - bound, work)
+    if not found:
+        copy(outside, inside)
+        next_atom(domain, unit_a, unit_a, inside)
+        copy(inside, out)
+        if dot(unit_a, inside) > bound:
+            return EMPTY, math.inf
+        p, q, a_outside, a_inside = narrow(domain, unit_c, unit_a, bound, outside, inside, direction, out)
     weight = boundary_weight(a_outside, a_inside, bound)
     combine(1.0 - weight, inside, weight, outside, out)
     return ACTIVE, q / p * size_c / size_a
@@ -128,20 +143,20 @@ def narrow(domain, c, a, bound, outside, inside, direction, out):
             c_inside, a_inside, high_p, high_q, high_slope, width = c_new, a_new, p, q, a_new - bound, before
             side = -1
         gap = relative_gap(p, q, c_new, a_new, c_outside, a_outside, c_inside, a_inside, bound)
-        if gap <= GAP or width <= ROUNDING * (low_p * high_q + low_q * high_p):
+        if gap <= GAP or width <= CUT_ROUNDING * (low_p * high_q + low_q * high_p):
             break
     return p, q, a_outside, a_inside
 
 
 @lmo_step.register(Domain)
-def _(domain, p, c, q, a, step, x, work):
+def lmo_step_domain(domain, p, c, q, a, step, x, work):
     combine(p, c, q, a, work[0])
     lmo(domain, work[0], work[1])
     move(x, work[1], step)
 
 
 @cut_step.register(Domain)
-def _(domain, c, a, b, step, x, work):
+def cut_step_domain(domain, c, a, b, step, x, work):
     status, multiplier = cut_lmo(domain, c, a, b, work)
     if status != INVALID:
         move(x, work, step)
@@ -196,7 +211,7 @@ def discount(slope, before):
 def improves(p, q, c_inside, a_inside, c_new, a_new):
     """Return whether a new atom lowers p c + q a by more than rounding."""
     gain = p * (c_inside - c_new) + q * (a_inside - a_new)
-    return gain > ROUNDING * (p * abs(c_new) + q * abs(a_new))
+    return gain > CUT_ROUNDING * (p * abs(c_new) + q * abs(a_new))
 
 
 @kernel
