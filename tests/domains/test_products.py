@@ -22,18 +22,18 @@ class CountingBox(Domain):
 
 
 @lmo.register(CountingBox)
-def _(domain, c, out):
+def lmo_counting_box(domain, c, out):
     domain.asked += 1
     out[:] = -np.sign(c)
 
 
 @diameter.register(CountingBox)
-def _(domain):
+def diameter_counting_box(domain):
     return 2.0 * math.sqrt(domain.dimension)
 
 
 @contains.register(CountingBox)
-def _(domain, x, tol):
+def contains_counting_box(domain, x, tol):
     return bool(np.abs(x).max() <= 1.0 + tol)
 
 

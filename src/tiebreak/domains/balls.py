@@ -36,7 +36,7 @@ from tiebreak.domains.rounding import (
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.vectors import abs_argmax, copy, dot, reciprocal, scale, tame
 
-PARALLEL = 1e-14  # what is left of c across a, relative to c, when only rounding is left
+PARALLEL = 1e-14  # size of the part of c across a, relative to c, at which rounding alone is left
 
 
 class _L2Ball(NamedTuple):

@@ -26,8 +26,8 @@ from tiebreak.domains.rounding import dot_floor, gauge_rounding, least_or_nothin
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.vectors import abs_argmax, abs_sum, reciprocal
 
-STEPS = 1000  # on data it is about five
-EQUAL = 1e-14  # the relative difference of two sums that only rounding sets apart
+STEPS = 1000  # steps at most; data take about five
+EQUAL = 1e-14  # relative difference of two sums that rounding alone may explain
 
 
 class _Box(NamedTuple):

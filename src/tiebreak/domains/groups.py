@@ -31,7 +31,7 @@ from tiebreak.domains.rounding import gauge_rounding, least_or_nothing, quiet, r
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.vectors import abs_argmax, copy, fill, reciprocal
 
-HALVINGS = 64  # of a share of 1: down to rounding
+HALVINGS = 64  # halvings that take a share of 1 down to rounding
 
 
 class _GroupBall(NamedTuple):

@@ -26,7 +26,7 @@ from tiebreak.engine import checks, kernel
 from tiebreak.engine.rounding import SUBNORMAL, UNIT
 from tiebreak.engine.vectors import copy, dot
 
-MANY_POINTS = 2000  # for the distance of each two of them
+MANY_POINTS = 2000  # number of points up to which each two of them are compared
 
 
 class _Hull(NamedTuple):

@@ -16,13 +16,13 @@ import numpy as np
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import abs_argmax, copy, dot, fill, magnitude, scale
 
-BASIS = 300  # vectors kept at most, then Lanczos begins again with the best of them
-RESTARTS = 20
-RESIDUAL = 1e-13  # of an eigenpair, relative to the largest eigenvalue: a bound on the error of the value
+BASIS = 300  # vectors kept at most, before Lanczos begins again with the best of them
+RESTARTS = 20  # restarts at most
+RESIDUAL = 1e-13  # residual of a good eigenpair, relative to the largest eigenvalue; it bounds the error of the value
 CLOSED = 1e-15  # relative size of what is left of a vector across the basis, at which the space is invariant
 STIR = 0.01  # share of a random vector in a start from the last answer, which may lack the next one's direction
-EARLY = 12  # steps: an answer that comes sooner may be that of an invariant space with a bit of rounding
-AGAIN = 3  # times at most a new vector is taken across an invariant space: one has a part in all directions left
+EARLY = 12  # steps before which an answer may be that of an invariant space with a bit of rounding
+AGAIN = 3  # new vectors at most across an invariant space; one has a part in all directions left
 
 
 class Gram(NamedTuple):

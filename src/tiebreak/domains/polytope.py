@@ -39,10 +39,10 @@ from tiebreak.domains.rounding import eigenvalue_floor, least_or_nothing, norm_c
 from tiebreak.engine import checks
 from tiebreak.engine.rounding import SUBNORMAL, UNIT
 
-FEASIBILITY = 1e-10  # the tightest tolerance that HiGHS allows
-DOUBT = 1e-7  # relative: a violation or duality gap of an answer of HiGHS in its units, beyond which it is none
-CLOSE = 1e-3  # to a row: a point that is to keep away from all rows
-SCALINGS = 5  # at most, each from the box that was found with the one before
+FEASIBILITY = 1e-10  # tightest tolerance that HiGHS allows
+DOUBT = 1e-7  # relative violation or duality gap, in the units of HiGHS, beyond which its answer is refused
+CLOSE = 1e-3  # distance to a row within which a point is moved away from it
+SCALINGS = 5  # scalings at most, each from the box that was found with the one before
 
 
 class Polytope(Domain):

@@ -29,7 +29,7 @@ from tiebreak.engine import checks, kernel
 from tiebreak.engine.rounding import SUBNORMAL, UNIT
 from tiebreak.engine.vectors import argmin, argmin_of_sum, fill, plain_sum
 
-LARGEST = sys.float_info.max  # in place of a difference that overflows
+LARGEST = sys.float_info.max  # number in place of a difference that overflows
 
 
 class _Scale(NamedTuple):

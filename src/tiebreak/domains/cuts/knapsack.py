@@ -17,12 +17,12 @@ from tiebreak.domains.cuts.search import opening
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import is_modest, middle_of, reciprocal
 
-LOOKS = 6  # at most, each at two λ
-MARGIN = 0.01  # of the two λ about the one that is expected, relative to those in question …
-SPREAD = 0.7  # … and this more by the square root of how many coordinates are: the scatter of their sum
-FEW = 0.005  # of all that can be gained: what may be left for the selection …
-HANDFUL = 16  # … or about as much as that many coordinates gain
-BLOCK = 32
+LOOKS = 6  # looks at most, each at two λ
+MARGIN = 0.01  # distance of the two λ from the one that is expected, relative to the range in question …
+SPREAD = 0.7  # … and what is added for the scatter of the sum, divided by the square root of the number of coordinates
+FEW = 0.005  # share of all that can be gained that may be left for the selection …
+HANDFUL = 16  # … or the number of coordinates that gain about as much
+BLOCK = 32  # coordinates that are looked at together
 
 
 @generic

@@ -18,14 +18,14 @@ from tiebreak.domains.cuts.search import CUT_ROUNDING, approach, combine, narrow
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot, ordered_bits, select
 
-LAST = 0x7FFF_FFFF_FFFF_FFFF
-MANY = 300  # coordinates: with fewer, a sample does not pay
-SAMPLE = 1.5  # times d^(2/3) coordinates are drawn: more cost more, and fewer leave more of the others open
-SPREAD = 0.28  # times sample^(3/4) ranks from the threshold a coordinate is open: two standard deviations or more
-LOOKS = 4  # at the sample, which is not worth more
-ROUNDS = 3  # one is enough, or a second one that begins where the first one ended …
-CLOSER = 4  # … with the coordinates up to this part of those of the first one from the threshold …
-FEW = 16  # … or so many
+LAST = 0x7FFF_FFFF_FFFF_FFFF  # largest integer of 64 bits
+MANY = 300  # coordinates from which on a sample pays
+SAMPLE = 1.5  # number of coordinates drawn, divided by d^(2/3): more cost more, and fewer leave more of the others open
+SPREAD = 0.28  # ranks from the threshold up to which a coordinate is open, divided by sample^(3/4): two deviations or more
+LOOKS = 4  # looks at the sample, which is not worth more
+ROUNDS = 3  # rounds at most: one is enough, or a second one that begins where the first one ended …
+CLOSER = 4  # … divisor of the number of open coordinates from one round to the next …
+FEW = 16  # … down to this number
 
 
 class Ranking(NamedTuple):

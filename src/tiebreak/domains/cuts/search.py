@@ -26,14 +26,14 @@ from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID, Domain, cut_lmo,
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import abs_argmax, copy, dot, move
 
-MAX_PASSES = 1000  # a polytope needs about ten, a curved set too; the gap falls below rounding long before
+MAX_PASSES = 1000  # passes at most; a polytope needs about ten, and so does a curved set
 CUT_ROUNDING = 4e-16  # relative difference of two values that rounding alone may explain
-GRANTED = 1e-14  # by how much an atom may violate the cut and count as inside, relative to the values at hand
-GAP = 1e-14  # what is left to gain, relative to the values at hand, at which the search ends
-SECANTS = 4  # at most, between two crossings: a polytope ends at a crossing alone
-LINEAR = 0.25  # how far from linear the slope may be, relative to its range, for the secant to be trusted
-TINY = 1e-290  # the reciprocal of anything smaller may overflow …
-LIFT = 2.0**100  # … unless it is lifted by this first
+GRANTED = 1e-14  # violation of the cut up to which an atom counts as inside, relative to the values at hand
+GAP = 1e-14  # duality gap at which the search ends, relative to the values at hand
+SECANTS = 4  # secants at most between two crossings: on a polytope the search ends at a crossing alone
+LINEAR = 0.25  # deviation of the slope from a line up to which the secant is trusted, relative to its range
+TINY = 1e-290  # size below which a reciprocal may overflow …
+LIFT = 2.0**100  # … and the factor that brings such numbers out of there
 
 
 @generic
