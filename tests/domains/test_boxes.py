@@ -19,7 +19,15 @@ from tiebreak.domains.cuts.search import dual_search
         (lambda: Box([0.0, 2.0, 5.0], [1.0, 1.0, 4.0]), r"`lower` must be ≤ `upper`, got 2.0 > 1.0 at \[1\] \(2 such"),
         (lambda: Box([0.0], [1.0, 2.0]), "`upper` must be a vector of 1 numbers"),
         (lambda: Box([0.0, -math.inf], [1.0, 2.0]), "`lower` must hold finite numbers, got -inf"),
-        (lambda: Box(0.0, 1.0), "`lower` must be a non-empty vector"),
+        (
+            lambda: Box(0.0, 1.0),
+            r"`dimension` must be given if `lower` and `upper` are numbers: Box\(-1.0, 1.0, dimension\)",
+        ),
+        (lambda: Box(0.0, 1.0, 0), "`dimension` must be a whole number ≥ 1, got 0"),
+        (lambda: Box(0.0, [1.0, 2.0], 3), "`upper` must be a vector of 3 numbers"),
+        (lambda: Box(0.0, math.nan, 3), "`upper` must be a finite number, got nan"),
+        (lambda: Box(2.0, [3.0, 1.0]), r"`lower` must be ≤ `upper`, got 2.0 > 1.0 at \[1\]"),
+        (lambda: Box([], 1.0), "`lower` must be a non-empty vector"),
         (lambda: LInfBall(0.0, 3), "`radius` must be a finite number > 0, got 0.0"),
         (lambda: LInfBall(1.0, 0), "`dimension` must be a whole number ≥ 1, got 0"),
         (lambda: KSparse(0, 1.0, 3), "`k` must be a whole number ≥ 1, got 0"),
@@ -266,3 +274,10 @@ def test_each_side_of_a_box_is_measured_in_its_own_unit():
     assert not box.contains([0.0, 1e-4 * (1.0 + 1e-8), 1e6])
     assert not box.contains([0.0, 0.0, 1e6 + 1e-5])
     assert box.contains([1e6 * (1.0 + 1e-10), 1e-4 * (1.0 + 1e-10), math.nextafter(1e6, 2e6)])
+
+
+def test_a_number_bounds_all_coordinates_of_a_box():
+    for box in (Box(-1, 1, 3), Box(-1.0, np.ones(3)), Box(-np.ones(3), 1.0, 3)):
+        assert box.lower.tolist() == [-1.0] * 3
+        assert box.upper.tolist() == [1.0] * 3
+        assert box.dimension == 3

@@ -144,7 +144,7 @@ def test_plain_python_finds_the_same_atom():
         (lambda: NuclearBall(3, 1.0), "`shape` must be two whole numbers ≥ 1, got 3"),
         (lambda: NuclearBall((2, 0), 1.0), "`shape\\[1\\]` must be a whole number ≥ 1, got 0"),
         (lambda: NuclearBall((2, 2), -1.0), "`radius` must be a finite number > 0, got -1.0"),
-        (lambda: Spectrahedron(0), "`n` must be a whole number ≥ 1, got 0"),
+        (lambda: Spectrahedron(0), "`rows` must be a whole number ≥ 1, got 0"),
         (lambda: Spectrahedron(2, 0.0), "`trace` must be a finite number > 0, got 0.0"),
         (lambda: Spectrahedron(2).lmo(np.ones(3)), "`c` must be a vector of 4 numbers"),
     ],

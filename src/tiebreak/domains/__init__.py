@@ -1,4 +1,4 @@
-"""Domains: compact convex sets, one file a geometry, and the half-space cut."""
+"""Domains: compact convex sets, one file per geometry, and the half-space cut."""
 
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.base import (

@@ -60,11 +60,17 @@ class Box(_Box, Domain):
 
     def __new__(cls, lower: Any, upper: Any, dimension: Any = None) -> Box:
         size = None if dimension is None else checks.whole(dimension, "dimension")
-        for side in (lower, upper):
-            size = size if size is not None or np.ndim(side) == 0 else np.size(side)
+        sides = {"lower": lower, "upper": upper}
+        for name, side in sides.items():
+            if checks.numbers(side, name).ndim > 0:
+                sides[name] = checks.vector(side, name, size)
+                size = sides[name].size
         if size is None:
             raise ValueError("`dimension` must be given if `lower` and `upper` are numbers: Box(-1.0, 1.0, dimension)")
-        lower, upper = side_of_box(lower, "lower", size), side_of_box(upper, "upper", size)
+        for name, side in sides.items():
+            if np.ndim(side) == 0:
+                sides[name] = np.full(size, checks.real(side, name))
+        lower, upper = sides.values()
         crossing = np.flatnonzero(lower > upper)
         if crossing.size:
             i = int(crossing[0])
@@ -78,13 +84,6 @@ class Box(_Box, Domain):
 
     def random_point(self, rng: np.random.Generator, dimension: int | None = None) -> np.ndarray:
         return self.lower + (self.upper - self.lower) * rng.random(self.lower.size)
-
-
-def side_of_box(side: Any, name: str, dimension: int) -> np.ndarray:
-    """Return the lower or the upper bounds, one for each variable."""
-    if np.ndim(side) == 0:
-        return np.full(dimension, checks.real(side, name))
-    return checks.vector(side, name, dimension)
 
 
 class _LInfBall(NamedTuple):

@@ -204,7 +204,7 @@ def group_cut(domain, c, per_c, a, per_a, bound, i, j, out):
 
     The search is for the share of a in (1 − share) c + share a at which atoms on both sides of the plane are best; the point
     between them on the plane is the answer. An atom is kept as its parts along a_g and across, because c and a may cancel.
-    It needs room for three numbers a group, which is more than ``out`` may have.
+    It needs room for three numbers per group, which is more than ``out`` may have.
     """
     parts = np.empty((domain.starts.size - 1, 3))
     for g in range(domain.starts.size - 1):

@@ -54,13 +54,13 @@ class Polytope(Domain):
     the question alone. Loops over this set run as plain Python. It can be copied and pickled, which makes a new model, and
     must not be used by two threads at once.
 
-    The diameter is an upper bound: the diagonal of the smallest box around the set, which takes two linear programs a
+    The diameter is an upper bound: the diagonal of the smallest box around the set, which takes two linear programs per
     variable when the set is made. There is no projection.
 
     Parameters
     ----------
-    A_ub, A_eq : matrix with a column a variable, dense or sparse; optional
-    b_ub, b_eq : vector with an entry a row; optional
+    A_ub, A_eq : matrix with one column per variable, dense or sparse; optional
+    b_ub, b_eq : vector with one entry per row; optional
     bounds : (lower, upper), optional
         Numbers or vectors, which may be infinite; None is infinite too. There are none if it is not given.
     warm_start : bool

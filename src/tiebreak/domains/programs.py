@@ -70,7 +70,7 @@ def checked_rows(matrix: Any, side: Any, name: str) -> tuple[Any, np.ndarray]:
         return None, np.empty(0)
     rows = matrix if scipy.sparse.issparse(matrix) else checks.numbers(matrix, f"A_{name}")
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise ValueError(f"`A_{name}` must be a matrix with a column a variable, got an array of shape {rows.shape}")
+        raise ValueError(f"`A_{name}` must be a matrix with one column per variable, got an array of shape {rows.shape}")
     rows = scipy.sparse.csr_array(rows, dtype=np.float64)
     checks.finite(rows.data, f"A_{name}")
     if rows.shape[0] == 0 and np.size(side) == 0:

@@ -2,7 +2,7 @@
 
 With c_j = along_j · a_j / ‖a_j‖ + d_j, d_j orthogonal to a_j, the vector p c_j + q a_j has the
 length n_j = ‖(e_j, f_j)‖ for e_j = p along_j + q ‖a_j‖ and f_j = p ‖d_j‖, and the minimiser in the unit ball is
-−(e_j/n_j) a_j/‖a_j‖ − (f_j/n_j) d_j/‖d_j‖. So λ = q/p is found from three numbers a column, without another look at the
+−(e_j/n_j) a_j/‖a_j‖ − (f_j/n_j) d_j/‖d_j‖. So λ = q/p is found from three numbers per column, without another look at the
 data, and without cancellation where c_j + λ a_j is nearly zero. Where it is zero any point of the ball will do: the slope
 jumps there, and the mean of the points at both sides of the jump is the answer.
 """
@@ -33,12 +33,12 @@ class Frames(NamedTuple):
 
 @kernel
 def ball_columns_cut(domain, c, a, b, out):
-    """Solve the cut: two looks at the data, and Newton's method on three numbers a column."""
+    """Solve the cut: two looks at the data, and Newton's method on three numbers per column."""
     valid, size_c, size_a = opening(c, a, b)
     if not valid:
         return INVALID, math.nan
     per_c, per_a = reciprocal(size_c), reciprocal(size_a)
-    work = np.empty((5, domain.columns))  # a few numbers a column, little next to the data
+    work = np.empty((5, domain.columns))  # a few numbers per column, little next to the data
     frames = Frames(work[0], work[1], work[2], work[3], work[4])
     bound = frame_columns(domain, c, per_c, a, per_a, b * per_a, frames)
     _, a_free, _ = look(frames, 1.0, 0.0)

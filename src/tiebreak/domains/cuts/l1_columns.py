@@ -1,4 +1,4 @@
-"""The cut of matrices with columns in an ℓ1 ball: the dual search of ``search.py``, with an atom kept as an entry a column.
+"""The cut of matrices with columns in an ℓ1 ball: the search of ``search.py``, with an atom kept as one entry per column.
 
 An atom that is best for a column at two λ is best between them. So a column is settled when its entries on both sides of the
 cut agree, and a pass is over the others alone: after some passes these are few.
@@ -27,7 +27,7 @@ from tiebreak.engine.vectors import abs_argmax_of_sum, copy, fill, reciprocal
 
 @kernel
 def l1_columns_cut(domain, c, a, b, out):
-    """Solve the cut; it allocates a few numbers a column."""
+    """Solve the cut; it allocates a few numbers per column."""
     valid, size_c, size_a = opening(c, a, b)
     if not valid:
         return INVALID, math.nan
