@@ -9,11 +9,12 @@ from cases import CASES, COMPOSED
 from tiebreak import CGBiO, LeastSquares, Problem, SquaredNorm, certify, minimize
 from tiebreak.engine import interpreted
 
+CG_BIO = CGBiO(preset="auto")
 HULLS = [case for case in COMPOSED if "Hull" in case.name]
+PAIRS = [*((case, method) for case in CASES for method in ("auto", CG_BIO)), *((case, CG_BIO) for case in HULLS)]
 
 
-@pytest.mark.parametrize("method", ["auto", CGBiO(preset="auto")], ids=["auto", "cg-bio"])
-@pytest.mark.parametrize("case", CASES + HULLS, ids=lambda case: case.name)
+@pytest.mark.parametrize(("case", "method"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
 def test_a_problem_on_the_set_is_solved_without_parameters(case, method):
     """g = ½ (⟨a, x⟩ − ⟨a, p⟩)² is least on a plane through an inner point p; f = ½ ‖x − p‖² picks p there."""
     rng = np.random.default_rng(5)
