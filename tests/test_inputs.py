@@ -96,7 +96,7 @@ TAKES_NUMBERS = {
     "Simplex scale": ("scale", tiebreak.Simplex),
     "NuclearBall radius": ("radius", lambda bad: tiebreak.NuclearBall((2, 2), bad)),
     "KSparse k": ("k", lambda bad: tiebreak.KSparse(bad, 1.0, 3)),
-    "Birkhoff n": ("n", tiebreak.Birkhoff),
+    "Birkhoff rows": ("rows", tiebreak.Birkhoff),
     "Huber delta": ("delta", lambda bad: tiebreak.Huber(A, b, bad)),
     "power scale": ("scale", lambda bad: tiebreak.power(bad, 1.0)),
     "power exponent": ("exponent", lambda bad: tiebreak.power(1.0, bad)),

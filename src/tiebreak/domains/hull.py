@@ -20,7 +20,7 @@ from tiebreak.domains.base import (
     spread,
     unsettled,
 )
-from tiebreak.domains.cuts.vertices import Positive, vertex_cut
+from tiebreak.domains.cuts.vertices import Vertices, vertex_cut
 from tiebreak.domains.rounding import quiet, raised
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.rounding import SUBNORMAL, UNIT
@@ -102,7 +102,7 @@ def cut_lmo_hull(domain, c, a, b, out):
     for k in range(points.shape[0]):
         values[0, k] = dot(points[k], c)
         values[1, k] = dot(points[k], a)
-    status, multiplier, i, weight_i, j, weight_j = vertex_cut(Positive(1.0, False), values[0], values[1], b)
+    status, multiplier, i, weight_i, j, weight_j = vertex_cut(Vertices(1.0, False, False), values[0], values[1], b)
     if status != INVALID:
         for k in range(out.size):
             out[k] = weight_i * points[i, k] + weight_j * points[j, k]

@@ -22,7 +22,7 @@ from tiebreak.domains.base import (
     spread_by_signs,
     unsettled,
 )
-from tiebreak.domains.cuts.vertices import Positive, place_vertices, step_to_vertices, vertex_cut
+from tiebreak.domains.cuts.vertices import Vertices, place_vertices, step_to_vertices, vertex_cut
 from tiebreak.domains.l1 import shrinkage_level
 from tiebreak.domains.rounding import gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import checks, kernel
@@ -105,22 +105,22 @@ def lmo_unit_simplex(domain, c, out):
 
 @cut_lmo.register(Simplex)
 def cut_lmo_simplex(domain, c, a, b, out):
-    return place_vertices(vertex_cut(Positive(domain.scale, False), c, a, b), out)
+    return place_vertices(vertex_cut(Vertices(domain.scale, False, False), c, a, b), out)
 
 
 @cut_lmo.register(UnitSimplex)
 def cut_lmo_unit_simplex(domain, c, a, b, out):
-    return place_vertices(vertex_cut(Positive(domain.scale, True), c, a, b), out)
+    return place_vertices(vertex_cut(Vertices(domain.scale, False, True), c, a, b), out)
 
 
 @cut_step.register(Simplex)
 def cut_step_simplex(domain, c, a, b, step, x, work):
-    return step_to_vertices(vertex_cut(Positive(domain.scale, False), c, a, b), step, x)
+    return step_to_vertices(vertex_cut(Vertices(domain.scale, False, False), c, a, b), step, x)
 
 
 @cut_step.register(UnitSimplex)
 def cut_step_unit_simplex(domain, c, a, b, step, x, work):
-    return step_to_vertices(vertex_cut(Positive(domain.scale, True), c, a, b), step, x)
+    return step_to_vertices(vertex_cut(Vertices(domain.scale, False, True), c, a, b), step, x)
 
 
 # Projection

@@ -10,62 +10,26 @@ from typing import NamedTuple
 
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
 from tiebreak.domains.cuts.search import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
-from tiebreak.engine import generic, kernel
+from tiebreak.engine import kernel
 from tiebreak.engine.vectors import abs_argmax, abs_argmax_of_sum, argmin, argmin_of_sum, fill, scale
 
 
-class Signed(NamedTuple):
-    """The atoms ±size on each coordinate: those of an ℓ1 ball."""
+class Vertices(NamedTuple):
+    """A set as this module sees it: its atoms are ``size`` on each coordinate, and some more."""
 
     size: float
-
-
-class Positive(NamedTuple):
-    """The atoms size on each coordinate: those of a simplex, and the origin if there is one below it."""
-
-    size: float
-    with_origin: bool
-
-
-@generic
-def first_vertex(atoms, c):
-    """Return the coordinate and the sign of the atom that minimises ⟨c, s⟩, and the largest |c_i|."""
-
-
-@generic
-def next_vertex(atoms, p, c, q, a):
-    """Return the coordinate and the sign of the atom that minimises ⟨p c + q a, s⟩."""
-
-
-@first_vertex.register(Signed)
-def first_vertex_signed(atoms, c):
-    i = abs_argmax(c)
-    return i, -math.copysign(1.0, c[i]), abs(c[i])
-
-
-@next_vertex.register(Signed)
-def next_vertex_signed(atoms, p, c, q, a):
-    i = abs_argmax_of_sum(p, c, q, a)
-    return i, -math.copysign(1.0, p * c[i] + q * a[i])
-
-
-@first_vertex.register(Positive)
-def first_vertex_positive(atoms, c):
-    i = argmin(c)
-    size = abs(c[abs_argmax(c)])
-    return (0, 0.0, size) if atoms.with_origin and c[i] >= 0.0 else (i, 1.0, size)
-
-
-@next_vertex.register(Positive)
-def next_vertex_positive(atoms, p, c, q, a):
-    i = argmin_of_sum(p, c, q, a)
-    return (0, 0.0) if atoms.with_origin and p * c[i] + q * a[i] >= 0.0 else (i, 1.0)
+    signed: bool  # whether −size is an atom too
+    with_origin: bool  # whether the origin is one, if none is negative
 
 
 @kernel
 def vertex_cut(atoms, c, a, b):
     """Return (status, multiplier, i, s_i, j, s_j) of the cut's minimiser s, which is zero elsewhere."""
-    i, sign, size_c = first_vertex(atoms, c)
+    i = abs_argmax(c)
+    size_c = abs(c[i])
+    if not atoms.signed:
+        i = argmin(c)
+    sign = sign_of(atoms, c[i])
     if not (math.isfinite(size_c) and math.isfinite(a[i])) or math.isnan(b):
         return INVALID, math.nan, 0, 0.0, 0, 0.0
     if sign * atoms.size * a[i] <= b:
@@ -73,12 +37,27 @@ def vertex_cut(atoms, c, a, b):
     return vertex_search(atoms, c, a, b, i, sign, size_c)
 
 
+@kernel
+def sign_of(atoms, value):
+    """Return the sign of the best atom of a coordinate for a direction with this value there.
+
+    It takes a number, not the direction: passing arrays on would count references to them in every pass.
+    """
+    if atoms.signed:
+        return -math.copysign(1.0, value)
+    return 0.0 if atoms.with_origin and value >= 0.0 else 1.0
+
+
 @kernel(inline=False)
 def vertex_search(atoms, c, a, b, i, sign_i, size_c):
     """Return what :func:`vertex_cut` does, if the atom of c at coordinate i violates the cut; the largest |c_i| is given."""
-    j, sign_j, size_a = first_vertex(atoms, a)  # the atom that satisfies the cut
+    j = abs_argmax(a)
+    size_a = abs(a[j])
     if not math.isfinite(size_a):
         return INVALID, math.nan, 0, 0.0, 0, 0.0
+    if not atoms.signed:
+        j = argmin(a)
+    sign_j = sign_of(atoms, a[j])  # of the atom that satisfies the cut
     if sign_j * atoms.size * a[j] > b:
         return EMPTY, math.inf, j, sign_j * atoms.size, j, 0.0
     lift_c, lift_a = 1.0, 1.0
@@ -101,9 +80,11 @@ def vertex_search(atoms, c, a, b, i, sign_i, size_c):
 
     for _ in range(MAX_PASSES):
         p, q = crossing(c_outside, a_outside, c_inside, a_inside)
-        k, sign_k = next_vertex(atoms, p * per_c, c, q * per_a, a)
+        k = abs_argmax_of_sum(p * per_c, c, q * per_a, a) if atoms.signed else argmin_of_sum(p * per_c, c, q * per_a, a)
+        sign_k = sign_of(atoms, p * per_c * c[k] + q * per_a * a[k])
         c_new, a_new = sign_k * c[k] * per_c, sign_k * a[k] * per_a
-        known = (k == i and sign_k == sign_i) or (k == j and sign_k == sign_j)
+        is_outside = sign_k == sign_i and (k == i or sign_k == 0.0)
+        known = is_outside or (sign_k == sign_j and (k == j or sign_k == 0.0))
         if known or not improves(p, q, c_inside, a_inside, c_new, a_new):
             break
         if a_new > bound:
