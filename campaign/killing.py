@@ -59,7 +59,7 @@ def minimize(name: str, seed: int, **options: Any) -> Any:
 def store(result: Any, path: Path) -> None:
     """Write all bits of a result that a resumed run must share."""
     history = {name: getattr(result.history, name) for name in COLUMNS}
-    numbers = np.array([result.upper, result.lower, result.upper_bound_gap, result.lower_bound_gap])
+    numbers = np.array([result.upper, result.lower, result.upper_gap_bound, result.lower_gap_bound])
     np.savez(path.with_suffix(".part.npz"), x=result.x, numbers=numbers, **history)
     os.replace(path.with_suffix(".part.npz"), path)
 

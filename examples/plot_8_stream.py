@@ -70,12 +70,12 @@ left.set(xlabel="expected time of the route, minutes", ylabel="share of the parc
 left.set_title("the answer: even among the fastest", fontsize=11)
 
 queries = result.history.queries[: len(gaps)]
-middle.plot(queries, result.history.lower_bound_gap[: len(gaps)], color="#c2486d", label="bound, 95 % confidence")
+middle.plot(queries, result.history.lower_gap_bound[: len(gaps)], color="#c2486d", label="bound, 95 % confidence")
 middle.plot(queries, gaps, color="#2a6fbb", label="true gap")
 middle.set(xscale="log", ylim=(0, 1.2), xlabel="samples drawn by the run", ylabel="g(x) − g*, minutes")
 middle.set_title("during the run", fontsize=11)
 
-right.plot(sizes, [c.lower_bound_gap for c in certificates], "*-", color="#c2486d", label="bound, 99 % confidence")
+right.plot(sizes, [c.lower_gap_bound for c in certificates], "*-", color="#c2486d", label="bound, 99 % confidence")
 right.axhline(result.x @ times - times.min(), color="#2a6fbb", label="true gap of the answer")
 right.set(xscale="log", xlabel="fresh samples for the certificate", ylim=middle.get_ylim())
 right.set_title("the answer, certified", fontsize=11)

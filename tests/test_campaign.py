@@ -82,7 +82,7 @@ def test_the_exit_code_tells_whether_all_is_well_and_a_finding_says_how_to_repea
     monkeypatch.setattr(users, "true_wells", lambda x: Fraction(10))
     assert main(arguments) == 1
     printed = capsys.readouterr().out
-    assert "WRONG: lower_bound_gap" in printed
+    assert "WRONG: lower_gap_bound" in printed
     assert "again: python -m campaign --seed 1 --only 'g of unknown convexity' --round 0" in printed
 
 

@@ -26,7 +26,7 @@ from tiebreak.driver import checkpoint
 from tiebreak.driver.saved import RESULT
 from tiebreak.engine import interpreted
 
-SCALARS = ("upper", "lower", "upper_bound_gap", "lower_bound_gap", "stationarity", "iterations", "empty_cuts", "seconds")
+SCALARS = ("upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity", "iterations", "empty_cuts", "seconds")
 
 
 def round_trip(result, tmp_path, problem=None):

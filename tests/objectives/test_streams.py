@@ -81,8 +81,8 @@ def test_a_run_reaches_the_solution_within_its_bounds():
     result = minimize(PROBLEM, max_queries=40_000)
     assert result.method.name == "sbcgi"
     assert result.certificate.confidence == 0.95
-    assert result.upper - best.upper <= result.upper_bound_gap
-    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_bound_gap
+    assert result.upper - best.upper <= result.upper_gap_bound
+    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_gap_bound
     assert abs(result.lower - exact_lower(result.x)) <= result.certificate.lower_error
     assert result.certificate.upper_error < 1e-12
     assert exact_lower(result.x) < 0.5 * NOISE**2 + 0.05 * exact_lower(np.zeros(SIZE))
@@ -106,9 +106,9 @@ def test_a_stream_of_a_generator_resumes_bit_for_bit(tmp_path):
     resumed = minimize(PROBLEM, **arguments)
     assert resumed.x.tobytes() == whole.x.tobytes()
     assert resumed.history.lower.tobytes() == whole.history.lower.tobytes()
-    assert resumed.certificate.lower_bound_gap == whole.certificate.lower_bound_gap
+    assert resumed.certificate.lower_gap_bound == whole.certificate.lower_gap_bound
     again = minimize(PROBLEM, **arguments)  # a finished run is just read
-    assert again.certificate.lower_bound_gap == whole.certificate.lower_bound_gap
+    assert again.certificate.lower_gap_bound == whole.certificate.lower_gap_bound
 
 
 @pytest.mark.parametrize("way", ["raise", "fewer"])
@@ -126,7 +126,7 @@ def test_a_stream_that_ends_ends_the_run_with_its_last_point(way):
     assert result.x.tobytes() != points[-1].x.tobytes()
     assert len(result.history) == len(points) + 1
     assert result.queries.lower < 5000
-    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_bound_gap < np.inf
+    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_gap_bound < np.inf
 
 
 def test_samples_of_unknown_size_are_not_kept_and_the_last_record_is_the_result():
@@ -155,7 +155,7 @@ def test_methods_that_need_all_samples_refuse_a_stream_by_name(name):
         if name in ("auto", "sbcgi", "sbcgi-m", "storm-fw", "arip-seg", "dbgd-sto", "ir-scg"):
             result = minimize(problem, method, max_queries=400, x0=np.zeros(SIZE))
             assert result.status is Status.QUERIES
-            assert np.isfinite(result.lower_bound_gap)
+            assert np.isfinite(result.lower_gap_bound)
         else:
             with pytest.raises(ValueError, match=f"^the method '{name}' needs passes over all samples, and the lower"):
                 minimize(problem, method, max_queries=400)
@@ -169,7 +169,7 @@ def test_either_level_or_both_may_be_streams():
     for upper, lower in ((other, known), (known, LOWER), (other, LOWER)):
         result = minimize(Problem(upper, lower, DOMAIN), max_queries=2000)
         assert result.status is Status.QUERIES
-        assert np.isfinite([result.upper_bound_gap, result.lower_bound_gap]).all()
+        assert np.isfinite([result.upper_gap_bound, result.lower_gap_bound]).all()
         assert (result.certificate.upper_error > 1e-12) == (upper is other)
         assert (result.certificate.lower_error > 1e-12) == (lower is LOWER)
 
@@ -219,8 +219,8 @@ def test_a_tolerance_is_confirmed_by_other_samples():
     result = minimize(PROBLEM, tol=(3.0, 0.5), max_queries=100_000)
     assert result.status is Status.CERTIFIED
     assert result.queries.total < 100_000
-    assert result.upper_bound_gap <= 3.0
-    assert result.lower_bound_gap <= 0.5
+    assert result.upper_gap_bound <= 3.0
+    assert result.lower_gap_bound <= 0.5
     assert result.certificate.confidence == 0.95  # of all attempts together
 
 

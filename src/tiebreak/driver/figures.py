@@ -26,8 +26,8 @@ def plot_results(results: dict[str, Result]) -> Figure:
     panels = [
         (axes[0, 0], "lower", "lower objective g(x)", "log"),
         (axes[0, 1], "upper", "upper objective f(x)", "log"),
-        (axes[1, 0], "lower_bound_gap", f"{kind}: g(x) − g* is at most", "log"),
-        (axes[1, 1], "upper_bound_gap", f"{kind}: f(x) − f* is at most", "symlog"),
+        (axes[1, 0], "lower_gap_bound", f"{kind}: g(x) − g* is at most", "log"),
+        (axes[1, 1], "upper_gap_bound", f"{kind}: f(x) − f* is at most", "symlog"),
     ]
     for panel, column, title, scale in panels:
         for colour, (name, result) in zip(COLOURS * len(results), results.items(), strict=False):

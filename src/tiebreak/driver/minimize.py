@@ -599,8 +599,8 @@ class _Run:
             seconds=self.seconds,
             upper=certificate.upper,
             lower=certificate.lower,
-            upper_bound_gap=certificate.upper_bound_gap,
-            lower_bound_gap=certificate.lower_bound_gap,
+            upper_gap_bound=certificate.upper_gap_bound,
+            lower_gap_bound=certificate.lower_gap_bound,
             empty_cuts=self.empty_cuts,
         )
         self.records.append(record)
@@ -630,10 +630,10 @@ class _Run:
         if self.limits.tol is None:
             return math.inf
         upper, lower = self.limits.tol
-        below = _times(certificate.lower_bound_gap, lower)
+        below = _times(certificate.lower_gap_bound, lower)
         if self.seeking:
             return 2.0 * below
-        above = _times(certificate.upper_bound_gap, upper)
+        above = _times(certificate.upper_gap_bound, upper)
         if not self.problem.upper.convex:
             above = min(above, _times(certificate.stationarity, upper))
         return max(above, below)
@@ -675,8 +675,8 @@ class _Run:
             parts=self.problem.domain.parts(x),
             upper=certificate.upper,
             lower=certificate.lower,
-            upper_bound_gap=certificate.upper_bound_gap,
-            lower_bound_gap=certificate.lower_bound_gap,
+            upper_gap_bound=certificate.upper_gap_bound,
+            lower_gap_bound=certificate.lower_gap_bound,
             stationarity=certificate.stationarity,
             certificate=certificate,
             status=status,
@@ -707,10 +707,10 @@ class _Run:
         assert self.evaluated is not None
         x, certificate = self.evaluated
         upper = math.inf if self.problem.upper.convex else math.nan
-        self.records = [record._replace(upper_bound_gap=upper, lower_bound_gap=math.inf) for record in self.records]
+        self.records = [record._replace(upper_gap_bound=upper, lower_gap_bound=math.inf) for record in self.records]
         withdrawn = certificate._replace(
-            upper_bound_gap=upper,
-            lower_bound_gap=math.inf,
+            upper_gap_bound=upper,
+            lower_gap_bound=math.inf,
             stationarity=math.inf,
             floors=NOTHING,
             upper_error=math.inf,
@@ -732,7 +732,7 @@ class _Run:
         x, certificate = self.evaluated
         if self._excess(certificate) > 1.0 and self._time_to_improve():
             certificate = self.prover.improved(certificate)
-            bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
+            bounds = {name: getattr(certificate, name) for name in ("upper_gap_bound", "lower_gap_bound")}
             self.records[-1] = self.records[-1]._replace(**bounds)
             self.evaluated = (x, certificate)
 
@@ -866,7 +866,7 @@ class _Run:
         assert self.evaluated is not None
         iterations = 0 if self.seeking else int(self.state.iteration[0])
         _, last = self.evaluated
-        note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
+        note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_gap_bound:.2g}"
         self.progress.show((self.queries, iterations, self.clock.counted), note)
 
 

@@ -61,8 +61,8 @@ class Record(NamedTuple):
     seconds: float
     upper: float
     lower: float
-    upper_bound_gap: float
-    lower_bound_gap: float
+    upper_gap_bound: float
+    lower_gap_bound: float
     empty_cuts: int
 
 
@@ -113,10 +113,10 @@ class Result:
         The named parts of x, as views of it, where the domain has names for them; else ``{"x": x}``.
     upper, lower : float
         f(x) and g(x).
-    lower_bound_gap : float
+    lower_gap_bound : float
         A bound: g(x) − g* is at most this. NaN if nothing bounds g* from below, as g is not known to be convex
         (``convex=True`` says so) and has no ``floor``.
-    upper_bound_gap : float
+    upper_gap_bound : float
         A bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
         possible. NaN if nothing bounds f* from below, as f is not known to be convex and has no ``floor``.
     stationarity : float
@@ -154,8 +154,8 @@ class Result:
     parts: dict[str, np.ndarray]
     upper: float
     lower: float
-    upper_bound_gap: float
-    lower_bound_gap: float
+    upper_gap_bound: float
+    lower_gap_bound: float
     stationarity: float
     certificate: Certificate
     status: Status
@@ -191,9 +191,9 @@ class Result:
             ("method", self.method.name),
             ("status", self.message),
             ("upper f(x)", f"{self.upper:.6g}"),
-            *self._bound_rows("f", self.upper_bound_gap),
+            *self._bound_rows("f", self.upper_gap_bound),
             ("lower g(x)", f"{self.lower:.6g}"),
-            *self._bound_rows("g", self.lower_bound_gap),
+            *self._bound_rows("g", self.lower_gap_bound),
             *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
             *([(APPROXIMATE, "")] if self.certificate.approximate else []),
             ("iterations", f"{self.iterations:,}"),

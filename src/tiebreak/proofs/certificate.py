@@ -75,10 +75,10 @@ class Certificate(NamedTuple):
     ----------
     upper, lower : float
         f(x) and g(x), exact on all samples; of a stream the mean over fresh ones.
-    upper_bound_gap : float
+    upper_gap_bound : float
         f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if nothing bounds f* from
         below: f is not known to be convex, and has no ``floor``.
-    lower_bound_gap : float
+    lower_gap_bound : float
         g(x) − g* is at most this; it is never negative. NaN if nothing bounds g* from below: g is not known to be convex
         (``convex=True`` says so), and has no ``floor``.
     stationarity : float
@@ -108,8 +108,8 @@ class Certificate(NamedTuple):
 
     upper: float
     lower: float
-    upper_bound_gap: float
-    lower_bound_gap: float
+    upper_gap_bound: float
+    lower_gap_bound: float
     stationarity: float
     multiplier: float
     floors: Floors
@@ -128,10 +128,10 @@ class Certificate(NamedTuple):
         return math.isfinite(self.upper) and math.isfinite(self.lower)
 
     def __str__(self) -> str:
-        rows = [("upper f(x)", self.upper), ("  f(x) − f* ≤", self.upper_bound_gap), ("  stationarity", self.stationarity)]
-        if math.isnan(self.upper_bound_gap):
+        rows = [("upper f(x)", self.upper), ("  f(x) − f* ≤", self.upper_gap_bound), ("  stationarity", self.stationarity)]
+        if math.isnan(self.upper_gap_bound):
             rows.pop(1)
-        rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_bound_gap)]
+        rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_gap_bound)]
         if self.confidence < 1.0:
             rows.append(("with probability", self.confidence))
         lines = [f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows]
@@ -224,7 +224,7 @@ def certify(
     >>> import tiebreak
     >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 1.0]], [1.0]), tiebreak.L1Ball(2.0))
     >>> for bundle in (1, 5, 20):
-    ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_bound_gap:.1e}")
+    ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_gap_bound:.1e}")
     f(x) − f* ≤ 2.5e-01
     f(x) − f* ≤ 9.4e-04
     f(x) − f* ≤ 1.3e-07
@@ -332,8 +332,8 @@ def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
     return Certificate(
         upper=look.f,
         lower=look.g,
-        upper_bound_gap=gap(look.f, look.f_error, floors.upper),
-        lower_bound_gap=max(gap(look.g, look.g_error, floors.lower), 0.0),
+        upper_gap_bound=gap(look.f, look.f_error, floors.upper),
+        lower_gap_bound=max(gap(look.g, look.g_error, floors.lower), 0.0),
         stationarity=stationarity,
         multiplier=float(multiplier),
         floors=floors,
@@ -393,8 +393,8 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
         looks.append(look)
         floors = conclude(problem, look, floors).floors
     return certificate._replace(
-        upper_bound_gap=gap(first.f, first.f_error, floors.upper),
-        lower_bound_gap=max(gap(first.g, first.g_error, floors.lower), 0.0),
+        upper_gap_bound=gap(first.f, first.f_error, floors.upper),
+        lower_gap_bound=max(gap(first.g, first.g_error, floors.lower), 0.0),
         stationarity=certificate.stationarity if convex else min(certificate.stationarity, certificate.upper - bound.value),
         floors=floors,
         cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(allowed.values, allowed.gradients, strict=True)),

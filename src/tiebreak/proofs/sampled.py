@@ -121,8 +121,8 @@ def certificate_of(problem: Problem, claims: Claims) -> Certificate:
     return Certificate(
         upper=f,
         lower=g,
-        upper_bound_gap=min(gap(f, f_error, floors.upper), upper_gap),
-        lower_bound_gap=max(min(gap(g, g_error, floors.lower), lower_gap), 0.0),
+        upper_gap_bound=min(gap(f, f_error, floors.upper), upper_gap),
+        lower_gap_bound=max(min(gap(g, g_error, floors.lower), lower_gap), 0.0),
         stationarity=upper,
         multiplier=multiplier,
         floors=floors._replace(best_lower=g + g_error),
