@@ -48,11 +48,11 @@ gaps = np.array(points) @ times - times.min()
 # More fresh samples, better bounds
 # ---------------------------------
 #
-# ``certify`` looks at the answer with samples that the run has not seen. With ``delta=0.01`` it should err about once in
-# a hundred times at most.
+# ``certify`` looks at the answer with samples that the run has not seen. With ``confidence=0.99`` it should err about once
+# in a hundred times at most.
 
 sizes = [500, 2000, 8000, 32_000, 128_000]
-certificates = [tiebreak.certify(problem, result.x, samples=size, delta=0.01) for size in sizes]
+certificates = [tiebreak.certify(problem, result.x, samples=size, confidence=0.99) for size in sizes]
 
 # %%
 # What is known, and what is true

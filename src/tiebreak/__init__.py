@@ -81,8 +81,17 @@ from tiebreak.objectives import (
 )
 from tiebreak.objectives.adapters import sources
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import Certificate, ContradictionError, Floors, HalfSpace, certify
-from tiebreak.proofs.gradients import Comparison, GradientError, GradientReport, check_gradient
+from tiebreak.proofs import (
+    Certificate,
+    Comparison,
+    ContradictionError,
+    Floors,
+    GradientError,
+    GradientReport,
+    HalfSpace,
+    certify,
+    check_gradient,
+)
 from tiebreak.schedules import constant, power
 
 __version__ = "0.1.0"

@@ -15,7 +15,7 @@ from conftest import QUICK, callable_copy, make_objective
 import tiebreak
 from tiebreak import SBCGF, SBCGI, Covariance, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
 from tiebreak.engine import interpreted
-from tiebreak.proofs.prover import Exact
+from tiebreak.proofs.prover import ExactProver
 
 DRIVER = sys.modules["tiebreak.driver.minimize"]  # the package has a function of that name
 BOTH = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
@@ -322,7 +322,7 @@ def test_a_time_limit_is_wall_time_and_leaves_out_bounds_that_there_is_no_time_f
     minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
     monkeypatch.setattr(DRIVER, "time", hours := Hours(0.01))
     proofs = []
-    monkeypatch.setattr(Exact, "improved", lambda self, certificate: proofs.append(certificate) or certificate)
+    monkeypatch.setattr(ExactProver, "improved", lambda self, certificate: proofs.append(certificate) or certificate)
     short = minimize(problem, QUICK, time_limit=2.0)
     assert short.status is Status.TIME
     assert short.iterations > 0

@@ -238,10 +238,10 @@ def failing(rng, size):
         (lambda: Stream(failing, squares, 2).estimate([0.0, 0.0]), OracleError, "`failing` raised OSError: gone"),
         (lambda: Stream(lambda rng, size: np.zeros(7), squares, 2).estimate([0, 0], 6), OracleError, "got 7 for 6"),
         (lambda: Stream(rows, lambda x, batch: 1.0, SIZE).estimate(np.zeros(SIZE)), OracleError, "must return \\(value,"),
-        (lambda: minimize(PROBLEM, delta=1.5), ValueError, "`delta` must be a probability below 1, such as 0.05, got 1.5"),
+        (lambda: minimize(PROBLEM, confidence=1.5), ValueError, "`confidence` must be a probability between 0 and 1"),
         (lambda: certify(PROBLEM, TRUTH, samples=3), ValueError, "`samples` must be a whole number ≥ 40, got 3"),
         (lambda: certify(PROBLEM, TRUTH, bundle=5), ValueError, "`bundle` must be 1 for a stream"),
-        (lambda: certify(Problem(UPPER, UPPER, DOMAIN), TRUTH, delta=0.1), ValueError, "`delta` is for streams"),
+        (lambda: certify(Problem(UPPER, UPPER, DOMAIN), TRUTH, confidence=0.9), ValueError, "`confidence` is for streams"),
         (
             lambda: minimize(Problem(Stream(rows, squares, SIZE), LOWER, DOMAIN), max_queries=100),
             ValueError,
@@ -357,7 +357,7 @@ def test_an_estimate_draws_other_samples_than_a_run_with_its_seed():
 
 
 def test_the_confidence_of_a_certified_answer_is_that_of_all_claims():
-    result = minimize(PROBLEM, SBCGI(preset="auto"), tol=(50.0, 50.0), max_queries=50_000, delta=0.1)
+    result = minimize(PROBLEM, SBCGI(preset="auto"), tol=(50.0, 50.0), max_queries=50_000, confidence=0.9)
     assert result.status is Status.CERTIFIED
     assert result.certificate.confidence == pytest.approx(0.9)
 

@@ -32,7 +32,6 @@ from tiebreak.engine import interpreted
 from tiebreak.engine.digest import digest
 from tiebreak.objectives import ConvexLoss, curvature, linear_model, loss
 from tiebreak.proofs.bundle import Lines, best_bound
-from tiebreak.proofs.certificate import evaluate
 
 
 def solved_problem(seed, kind):
@@ -180,10 +179,10 @@ def test_no_bound_is_violated_anywhere_in_the_domain(seed):
     rng = np.random.default_rng(seed)
     units = problem.upper.value(np.zeros(problem.dimension)), problem.lower.value(np.zeros(problem.dimension))
     good = minimize(problem, SpiderFW(step=power(2.0, 1.0, 2.0), level="lower"), max_queries=100_000).x
-    floors = evaluate(problem, good).floors
+    floors = certify(problem, good).floors
     for k in range(20):
         x = problem.domain.project(good + rng.standard_normal(problem.dimension) * 10.0 ** -rng.uniform(0, 5))
-        alone, helped = evaluate(problem, x), evaluate(problem, x, floors)
+        alone, helped = certify(problem, x), certify(problem, x, floors=floors)
         for certificate in (alone, helped):
             assert certificate.upper == problem.upper.value(x)
             assert certificate.lower == problem.lower.value(x)
@@ -203,7 +202,7 @@ def test_the_cut_of_one_point_gives_the_bound_of_a_conic_solver():
     s = cvxpy.Variable(x.size)
     model = cvxpy.Problem(cvxpy.Minimize(df @ (s - x)), [cvxpy.norm1(s) <= radius, dg @ (s - x) <= 0])
     model.solve(solver=cvxpy.CLARABEL)
-    certificate = evaluate(problem, x)
+    certificate = certify(problem, x)
     assert certificate.stationarity == pytest.approx(-model.value, rel=1e-6)
     assert certificate.upper_gap_bound == pytest.approx(min(certificate.stationarity, f))  # f is never below 0
     assert f == certificate.upper
@@ -219,7 +218,7 @@ def test_bounds_shrink_on_a_long_run(problem):
 def test_an_optimal_point_has_bounds_of_zero():
     # g = ½ (x₁ − 1)² has the minimisers x₁ = 1; f = ½ (x₂ − ½)² picks one of them.
     problem = Problem(LeastSquares([[0.0, 1.0]], [0.5]), LeastSquares([[1.0, 0.0]], [1.0]), L1Ball(3.0))
-    certificate = evaluate(problem, np.array([1.0, 0.5]))
+    certificate = certify(problem, np.array([1.0, 0.5]))
     assert (certificate.lower, certificate.upper) == (0.0, 0.0)
     assert 0.0 <= certificate.lower_gap_bound < 1e-25
     assert 0.0 <= certificate.upper_gap_bound < 1e-25
@@ -227,7 +226,7 @@ def test_an_optimal_point_has_bounds_of_zero():
 
 def test_f_of_unknown_convexity_gets_no_upper_bound(problem):
     unknown = FiniteSum(12, 18, problem.upper.value_and_gradient)
-    certificate = evaluate(problem._replace(upper=unknown), np.zeros(18))
+    certificate = certify(problem._replace(upper=unknown), np.zeros(18))
     assert math.isnan(certificate.upper_gap_bound)
     assert certificate.floors.upper == -math.inf
     assert certificate.stationarity > 0

@@ -25,7 +25,7 @@ from tiebreak import (
     sources,
 )
 from tiebreak.engine import interpreted
-from tiebreak.proofs.concentration import Spread, spread_of
+from tiebreak.proofs.concentration import SampleRange, range_of
 
 REPEATS, DELTA = 300, 0.4
 COSTS = np.array([1.0, 0.0, 0.0])  # of g: at its minimisers x_1 = −1
@@ -56,7 +56,7 @@ def test_the_share_of_bounds_that_fail_is_as_announced():
     problem = Problem(linear(GAINS), linear(COSTS), LInfBall(1.0, 3))
     f_gap, g_gap = GAINS @ X - (0.5 - 1.0), COSTS @ X - (-1.0)
     better = [np.array([-1.0, 0.0, 0.0])]
-    found = [certify(problem, X, samples=1000, delta=DELTA, seed=seed, points=better) for seed in range(REPEATS)]
+    found = [certify(problem, X, samples=1000, confidence=1.0 - DELTA, seed=seed, points=better) for seed in range(REPEATS)]
     failed = np.array(
         [
             [
@@ -83,7 +83,9 @@ def test_bounds_hold_near_a_solution_where_noise_is_larger_than_the_gap():
 
     problem = Problem(SquaredNorm(np.ones(4)), Stream(draw, squares, 4, convex=True), L1Ball(2.0))
     best = np.array([0.0, 0.0, 1.0, 1.0])
-    found = [certify(problem, best, samples=400, delta=DELTA, seed=seed, points=[np.zeros(4)]) for seed in range(100)]
+    found = [
+        certify(problem, best, samples=400, confidence=1.0 - DELTA, seed=seed, points=[np.zeros(4)]) for seed in range(100)
+    ]
     assert all(each.upper_gap_bound >= 0.0 for each in found)
     assert all(each.lower_gap_bound >= 0.0 for each in found)
 
@@ -126,7 +128,7 @@ def misses(problem, tries=200, samples=100):
     """Return how many bounds on the lower gap, the value and the upper gap fail, and whether bounds are approximate."""
     failed = np.zeros(3, dtype=int)
     for seed in range(tries):
-        found = certify(problem, [0.0], samples=samples, seed=seed, delta=0.05, check=False)
+        found = certify(problem, [0.0], samples=samples, seed=seed, confidence=0.95, check=False)
         gaps = found.lower_gap_bound < MISSED, found.upper_gap_bound < 0.5  # f* = 0 at x = 1
         failed += [gaps[0], abs(found.lower - RARE * LOSS) > found.lower_error, gaps[1]]
     return failed, found.approximate
@@ -142,7 +144,7 @@ def test_rare_events_are_missed_by_approximate_bounds_and_not_by_proven_ones():
 
 
 def test_proven_bounds_are_those_of_the_module_s_formulas():
-    found = certify(insurance(**KNOWN), [0.0], samples=4000, delta=0.05)
+    found = certify(insurance(**KNOWN), [0.0], samples=4000, confidence=0.95)
     with_half = np.log(2.0 / (0.05 / 4))
     hoeffding = 2.0 * LOSS * np.sqrt(with_half / (2 * 4000))
     bernstein = 7.0 * 2.0 * LOSS * np.log(4.0 / (0.05 / 4)) / (3.0 * 3999)
@@ -177,13 +179,13 @@ def test_proven_bounds_hold_at_both_levels_and_are_not_much_wider_than_approxima
     f_gap, g_gap = GAINS @ X - (0.5 - 1.0), COSTS @ X - (-1.0)
     better = [np.array([-1.0, 0.0, 0.0])]
     for seed in range(8):
-        found = certify(problem, X, samples=2000, delta=DELTA, seed=seed, points=better)
+        found = certify(problem, X, samples=2000, confidence=1.0 - DELTA, seed=seed, points=better)
         assert not found.approximate
         assert f_gap <= found.upper_gap_bound
         assert g_gap <= found.lower_gap_bound
         assert abs(found.upper - GAINS @ X) <= found.upper_error
         assert abs(found.lower - COSTS @ X) <= found.lower_error
-    other = certify(plain, X, samples=2000, delta=DELTA, seed=7, points=better)
+    other = certify(plain, X, samples=2000, confidence=1.0 - DELTA, seed=7, points=better)
     assert other.approximate
     assert found.lower_gap_bound - g_gap < 10.0 * abs(other.lower_gap_bound - g_gap) + 0.2
     assert found.upper_gap_bound < f_gap + 2.0
@@ -202,17 +204,17 @@ def test_a_known_floor_bounds_gaps_on_streams():
 def test_the_spread_of_samples_follows_multiples_sums_and_parts():
     stream = bounded_linear(COSTS)
     bound = stream.gradient_bound
-    assert spread_of(stream) == Spread(6.0, bound)
-    assert spread_of(-2.0 * stream + 5.0 * SquaredNorm()) == Spread(12.0, 2.0 * bound)
-    assert spread_of(0.0 * linear(COSTS)) == (0.0, 0.0)
-    assert spread_of(SquaredNorm()) == (0.0, 0.0)
+    assert range_of(stream) == SampleRange(6.0, bound)
+    assert range_of(-2.0 * stream + 5.0 * SquaredNorm()) == SampleRange(12.0, 2.0 * bound)
+    assert range_of(0.0 * linear(COSTS)) == (0.0, 0.0)
+    assert range_of(SquaredNorm()) == (0.0, 0.0)
     both = Product(u=(L1Ball(1.0), 2), w=(L1Ball(1.0), 3))
-    assert spread_of(Problem(SquaredNorm(), Part(stream, "w"), both).lower) == Spread(6.0, bound)
-    assert spread_of(linear(COSTS)) == (np.inf, np.inf)
+    assert range_of(Problem(SquaredNorm(), Part(stream, "w"), both).lower) == SampleRange(6.0, bound)
+    assert range_of(linear(COSTS)) == (np.inf, np.inf)
     once, repeated = (replace(stream, draw=sources.Rows([np.zeros((9, 3))], repeat=repeat)) for repeat in (False, True))
-    assert spread_of(once) == Spread(6.0, bound)
-    assert spread_of(once, resumed=True) == (np.inf, np.inf)  # a source that was made anew gives the rows of the run again
-    assert spread_of(repeated) == (np.inf, np.inf)  # its samples are not fresh
+    assert range_of(once) == SampleRange(6.0, bound)
+    assert range_of(once, resumed=True) == (np.inf, np.inf)  # a source that was made anew gives the rows of the run again
+    assert range_of(repeated) == (np.inf, np.inf)  # its samples are not fresh
 
 
 def test_a_certificate_and_a_result_say_that_they_are_approximate():

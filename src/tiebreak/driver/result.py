@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks
-from tiebreak.proofs.certificate import APPROXIMATE, Certificate
+from tiebreak.proofs import APPROXIMATE, Certificate
 
 if TYPE_CHECKING:
     import pandas
