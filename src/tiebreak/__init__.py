@@ -28,6 +28,7 @@ from tiebreak.domains import (
     WeightedL1Ball,
 )
 from tiebreak.driver.checkpoint import CheckpointError
+from tiebreak.driver.compare import MethodTable, compare
 from tiebreak.driver.minimize import Snapshot, minimize
 from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.methods import (
@@ -151,6 +152,7 @@ __all__ = [
     "LeastSquares",
     "Logistic",
     "Method",
+    "MethodTable",
     "NonFiniteError",
     "NuclearBall",
     "Objective",
@@ -177,6 +179,7 @@ __all__ = [
     "WeightedL1Ball",
     "certify",
     "check_gradient",
+    "compare",
     "constant",
     "data",
     "from_jax",
