@@ -87,8 +87,8 @@ def test_a_run_reaches_the_solution_within_its_bounds():
     assert result.certificate.upper_error < 1e-12
     assert exact_lower(result.x) < 0.5 * NOISE**2 + 0.05 * exact_lower(np.zeros(SIZE))
     assert abs(result.upper - best.upper) < 0.1  # f at points that nearly minimise g is from 0 to 2
-    assert "with probability 0.95" in str(result)
-    assert "with probability 0.95" in str(result.certificate)
+    assert "confidence    0.95" in str(result)
+    assert "confidence      0.95" in str(result.certificate)
 
 
 def test_the_seed_makes_the_run():

@@ -69,7 +69,7 @@ class Record(NamedTuple):
 class History:
     """The records of a run as columns: ``history.queries``, ``history.upper``, …
 
-    Every field of :class:`Record` is an array of one entry a record, and ``queries`` is the sum over both levels.
+    Every field of :class:`Record` is an array of one entry per record, and ``queries`` is the sum over both levels.
     """
 
     def __init__(self, records: list[Record]):
@@ -194,7 +194,7 @@ class Result:
             *self._bound_rows("f", self.upper_gap_bound),
             ("lower g(x)", f"{self.lower:.6g}"),
             *self._bound_rows("g", self.lower_gap_bound),
-            *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
+            *([("confidence", f"{confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
             *([(APPROXIMATE, "")] if self.certificate.approximate else []),
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),

@@ -102,8 +102,8 @@ class Certificate(NamedTuple):
             rows.pop(1)
         rows += [("lower g(x)", self.lower), ("  g(x) − g* ≤", self.lower_gap_bound)]
         if self.confidence < 1.0:
-            rows.append(("with probability", self.confidence))
-        lines = [f"{name:<16}{value:.6g}" if len(name) < 16 else f"{name} {value:.6g}" for name, value in rows]
+            rows.append(("confidence", self.confidence))
+        lines = [f"{name:<16}{value:.6g}" for name, value in rows]
         return "\n".join([*lines, APPROXIMATE] if self.approximate else lines)
 
 
