@@ -72,7 +72,7 @@ class History:
     Every field of :class:`Record` is an array of one entry per record, and ``queries`` is the sum over both levels.
     """
 
-    def __init__(self, records: list[Record]):
+    def __init__(self, records: list[Record]) -> None:
         self.records = tuple(records)
 
     def __len__(self) -> int:
