@@ -20,7 +20,7 @@ from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, minimize
 from tiebreak.driver import checkpoint
 from tiebreak.proofs import unpacked
 
-METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
+METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3, preset="paper"), QUICK], ids=lambda m: m.name)
 
 
 def same(a: tiebreak.Result, b: tiebreak.Result) -> None:
