@@ -153,7 +153,7 @@ def time_of_call(problem: Problem) -> tuple[float, str]:
     began = time.perf_counter()
     result = minimize(problem, tol=(ACCURACY * units[0], ACCURACY * units[1]), max_queries=None, time_limit=300.0)
     elapsed = time.perf_counter() - began
-    proven = f"{result.upper_bound_gap / units[0]:.1e}, {result.lower_bound_gap / units[1]:.1e}"
+    proven = f"{result.upper_gap_bound / units[0]:.1e}, {result.lower_gap_bound / units[1]:.1e}"
     return elapsed, proven if result.status is Status.CERTIFIED else f"NOT certified: {proven}"
 
 

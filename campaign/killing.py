@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak
+from tiebreak.engine.files import write_atomically
 
 MOST_KILLS = 4  # of one run
 driver: Any = sys.modules["tiebreak.driver.minimize"]
@@ -59,9 +60,8 @@ def minimize(name: str, seed: int, **options: Any) -> Any:
 def store(result: Any, path: Path) -> None:
     """Write all bits of a result that a resumed run must share."""
     history = {name: getattr(result.history, name) for name in COLUMNS}
-    numbers = np.array([result.upper, result.lower, result.upper_bound_gap, result.lower_bound_gap])
-    np.savez(path.with_suffix(".part.npz"), x=result.x, numbers=numbers, **history)
-    os.replace(path.with_suffix(".part.npz"), path)
+    numbers = np.array([result.upper, result.lower, result.upper_gap_bound, result.lower_gap_bound])
+    write_atomically(path, lambda file: np.savez(file, x=result.x, numbers=numbers, **history))
 
 
 def same(first: Path, second: Path) -> str:

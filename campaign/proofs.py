@@ -94,7 +94,7 @@ def at_the_edge(rng: Generator, planted: Planted, domain: Any) -> np.ndarray | N
 def judge(trial: Round, planted: Planted, x: np.ndarray, certificate: Any, script: str) -> None:
     """Count a certificate, as wrong if any of its claims is."""
     false = list(falsehoods(planted, x, certificate))
-    silent = not math.isfinite(certificate.upper_bound_gap) or not math.isfinite(certificate.lower_bound_gap)
+    silent = not math.isfinite(certificate.upper_gap_bound) or not math.isfinite(certificate.lower_gap_bound)
     trial.tried(silent=int(silent))
     if false:
         truth = f"# truth: f* = {float(planted.upper_least)!r}, g* = {float(planted.lower_least)!r}, at {text(planted.x)}"
@@ -107,8 +107,8 @@ def falsehoods(planted: Planted, x: np.ndarray, certificate: Any) -> Iterator[st
     f, g = planted.upper.value(x), planted.lower.value(x)
     floors = certificate.floors
     for what, claimed, true, size in (
-        ("upper_bound_gap", certificate.upper_bound_gap, f - f_least, abs(f) + abs(f_least)),
-        ("lower_bound_gap", certificate.lower_bound_gap, g - g_least, abs(g) + abs(g_least)),
+        ("upper_gap_bound", certificate.upper_gap_bound, f - f_least, abs(f) + abs(f_least)),
+        ("lower_gap_bound", certificate.lower_gap_bound, g - g_least, abs(g) + abs(g_least)),
         ("floors.best_lower", floors.best_lower, g_least, g_least),
     ):
         if below(claimed, true, size):

@@ -61,7 +61,7 @@ def coverage(trial: Round, name: str, known: str) -> None:
         # Samples without the event make c seem to be the minimiser.
         x = (source.c, source.c, best, trial.rng.uniform(-1.0, 1.0, 2))[k % 4]
         with interpreted():
-            certificate = tiebreak.certify(problem, x, samples=SAMPLES, delta=DELTA, seed=k)
+            certificate = tiebreak.certify(problem, x, samples=SAMPLES, confidence=1.0 - DELTA, seed=k)
         approximate = bool(getattr(certificate, "approximate", False))
         trial.tried(silent=int(approximate))
         claims += not approximate
@@ -73,8 +73,8 @@ from campaign.streams import Source
 source = Source({RARE[name]!r}, {seed})
 problem = tiebreak.Problem(tiebreak.SquaredNorm(), source.stream({known == "ranges"}), tiebreak.LInfBall(1.0, 2))
 for seed in range({TRIES}):
-    found = tiebreak.certify(problem, source.c, samples={SAMPLES}, delta={DELTA}, seed=seed)
-    print(found.lower_bound_gap, "against", source.true(source.c) - source.true(source.c - source.h))
+    found = tiebreak.certify(problem, source.c, samples={SAMPLES}, confidence={1.0 - DELTA}, seed=seed)
+    print(found.lower_gap_bound, "against", source.true(source.c) - source.true(source.c - source.h))
 """
         trial.wrong(f"{misses} of {claims} bounds fail, each of which may with probability {DELTA}", script)
 
@@ -84,7 +84,7 @@ def missed(source: Source, x: np.ndarray, best: np.ndarray, certificate: Any) ->
     rounding = 1e-12
     lower_gap, upper_gap = source.true(x) - source.true(best), 0.5 * float(x @ x - best @ best)
     return (
-        certificate.lower_bound_gap < lower_gap - rounding
-        or certificate.upper_bound_gap < upper_gap - rounding
+        certificate.lower_gap_bound < lower_gap - rounding
+        or certificate.upper_gap_bound < upper_gap - rounding
         or abs(certificate.lower - source.true(x)) > certificate.lower_error + rounding
     )

@@ -39,8 +39,8 @@ def unknown_convexity(trial: Round) -> None:
         trial.tried()
         f = sum((number * number for number in Exact.of(x).fractions()), Fraction(0)) / 2
         claims = [
-            ("upper_bound_gap", certificate.upper_bound_gap, f - least),
-            ("lower_bound_gap", certificate.lower_bound_gap, true_wells(x)),
+            ("upper_gap_bound", certificate.upper_gap_bound, f - least),
+            ("lower_gap_bound", certificate.lower_gap_bound, true_wells(x)),
         ]
         for what, claimed, true in claims:
             if np.isfinite(claimed) and Fraction(claimed) < true:

@@ -48,11 +48,11 @@ gaps = np.array(points) @ times - times.min()
 # More fresh samples, better bounds
 # ---------------------------------
 #
-# ``certify`` looks at the answer with samples that the run has not seen. With ``delta=0.01`` it should err about once in
-# a hundred times at most.
+# ``certify`` looks at the answer with samples that the run has not seen. With ``confidence=0.99`` it should err about once
+# in a hundred times at most.
 
 sizes = [500, 2000, 8000, 32_000, 128_000]
-certificates = [tiebreak.certify(problem, result.x, samples=size, delta=0.01) for size in sizes]
+certificates = [tiebreak.certify(problem, result.x, samples=size, confidence=0.99) for size in sizes]
 
 # %%
 # What is known, and what is true
@@ -70,12 +70,12 @@ left.set(xlabel="expected time of the route, minutes", ylabel="share of the parc
 left.set_title("the answer: even among the fastest", fontsize=11)
 
 queries = result.history.queries[: len(gaps)]
-middle.plot(queries, result.history.lower_bound_gap[: len(gaps)], color="#c2486d", label="bound, 95 % confidence")
+middle.plot(queries, result.history.lower_gap_bound[: len(gaps)], color="#c2486d", label="bound, 95 % confidence")
 middle.plot(queries, gaps, color="#2a6fbb", label="true gap")
 middle.set(xscale="log", ylim=(0, 1.2), xlabel="samples drawn by the run", ylabel="g(x) − g*, minutes")
 middle.set_title("during the run", fontsize=11)
 
-right.plot(sizes, [c.lower_bound_gap for c in certificates], "*-", color="#c2486d", label="bound, 99 % confidence")
+right.plot(sizes, [c.lower_gap_bound for c in certificates], "*-", color="#c2486d", label="bound, 99 % confidence")
 right.axhline(result.x @ times - times.min(), color="#2a6fbb", label="true gap of the answer")
 right.set(xscale="log", xlabel="fresh samples for the certificate", ylim=middle.get_ylim())
 right.set_title("the answer, certified", fontsize=11)

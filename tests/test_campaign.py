@@ -19,7 +19,7 @@ from campaign.sets import SETS
 from campaign.trials import Tally, round_of
 from tiebreak.engine import interpreted
 from tiebreak.engine.digest import digest
-from tiebreak.proofs import certificate
+from tiebreak.proofs import exact
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +36,8 @@ def tried(name: str, number: int = 0) -> Tally:
 
 def test_a_minimum_that_is_too_high_by_a_millionth_is_counted_as_wrong(monkeypatch):
     assert tried("proofs: L1Ball").well
-    true = certificate.least_value
-    monkeypatch.setattr(certificate, "least_value", lambda *args: (1.0 - 1e-6) * true(*args))
+    true = exact.least_value
+    monkeypatch.setattr(exact, "least_value", lambda *args: (1.0 - 1e-6) * true(*args))
     broken = tried("proofs: L1Ball")
     assert broken.wrong > 0
     assert "floors." in broken.findings[0][1].what
@@ -48,7 +48,7 @@ def test_a_point_that_is_not_moved_into_the_set_is_counted_as_wrong(monkeypatch)
         off.fill(0.0)
         return True
 
-    monkeypatch.setattr(certificate, "settle", trusting)
+    monkeypatch.setattr(exact, "settle", trusting)
     assert sum(tried("proofs: Box", number).wrong for number in range(4)) > 0
 
 
@@ -82,7 +82,7 @@ def test_the_exit_code_tells_whether_all_is_well_and_a_finding_says_how_to_repea
     monkeypatch.setattr(users, "true_wells", lambda x: Fraction(10))
     assert main(arguments) == 1
     printed = capsys.readouterr().out
-    assert "WRONG: lower_bound_gap" in printed
+    assert "WRONG: lower_gap_bound" in printed
     assert "again: python -m campaign --seed 1 --only 'g of unknown convexity' --round 0" in printed
 
 

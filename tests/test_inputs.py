@@ -106,7 +106,7 @@ TAKES_NUMBERS = {
     "FiniteSum floor": ("floor", lambda bad: known(floor=bad)),
     "FiniteSum strong_convexity": ("strong_convexity", lambda bad: known(strong_convexity=bad)),
     "Stream floor": ("floor", lambda bad: Stream(nothing, squares, 3, floor=bad)),
-    "Theory delta": ("delta", lambda bad: tiebreak.Theory(delta=bad)),
+    "Theory confidence": ("confidence", lambda bad: tiebreak.Theory(confidence=bad)),
     "CappedSimplex cap": ("cap", lambda bad: tiebreak.CappedSimplex(1.0, bad, 3)),
     "Scaled factor": ("factor", lambda bad: tiebreak.Scaled(bad, SquaredNorm())),
     "dictionary noise": ("noise", lambda bad: data.dictionary(noise=bad)),
@@ -161,7 +161,7 @@ def bad_values(method, field):
         "initial": ["fista", tiebreak.FISTA, tiebreak.FISTA(level="upper"), tiebreak.StormFW(), 3],
         "preset": ["papier", 3, ["paper"]],
         "level": ["Lower", None, 3, ["upper"]],
-        "theory": ["auto", 0.1, {"delta": 0.1}],
+        "theory": ["auto", 0.1, {"confidence": 0.9}],
     }[field.name]
 
 
@@ -215,7 +215,7 @@ ARGUMENTS = {
     "seed": ["1", -1, 0.5, True],
     "callback": [3, "print"],
     "checkpoint": [3, "/no/such/folder/run.npz"],
-    "delta": ["0.1", 0.0, 1.0, math.nan, True],
+    "confidence": ["0.9", 0.0, 1.0, 95, -0.5, math.nan, True],
     "progress": ["yes", 1],
 }
 

@@ -61,5 +61,5 @@ def test_methods_without_parameters_come_near_the_two_stage_solution(seed):
         assert -1e-9 <= (result.lower - best_lower) / lower_unit <= lower_gap
         assert abs(result.upper - best_upper) / upper_unit <= upper_gap
         # The bounds are proven: the reference cannot lie outside.
-        assert result.lower - best_lower <= result.lower_bound_gap * (1 + 1e-9) + 1e-9 * lower_unit
-        assert result.upper - best_upper <= result.upper_bound_gap + 1e-6 * upper_unit
+        assert result.lower - best_lower <= result.lower_gap_bound * (1 + 1e-9) + 1e-9 * lower_unit
+        assert result.upper - best_upper <= result.upper_gap_bound + 1e-6 * upper_unit

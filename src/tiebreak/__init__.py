@@ -28,6 +28,7 @@ from tiebreak.domains import (
     WeightedL1Ball,
 )
 from tiebreak.driver.checkpoint import CheckpointError
+from tiebreak.driver.compare import MethodTable, compare
 from tiebreak.driver.minimize import Snapshot, minimize
 from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.methods import (
@@ -81,8 +82,17 @@ from tiebreak.objectives import (
 )
 from tiebreak.objectives.adapters import sources
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import Certificate, ContradictionError, Floors, HalfSpace, certify
-from tiebreak.proofs.gradients import Comparison, GradientError, GradientReport, check_gradient
+from tiebreak.proofs import (
+    Certificate,
+    Comparison,
+    ContradictionError,
+    Floors,
+    GradientError,
+    GradientReport,
+    HalfSpace,
+    certify,
+    check_gradient,
+)
 from tiebreak.schedules import constant, power
 
 __version__ = "0.1.0"
@@ -142,6 +152,7 @@ __all__ = [
     "LeastSquares",
     "Logistic",
     "Method",
+    "MethodTable",
     "NonFiniteError",
     "NuclearBall",
     "Objective",
@@ -168,6 +179,7 @@ __all__ = [
     "WeightedL1Ball",
     "certify",
     "check_gradient",
+    "compare",
     "constant",
     "data",
     "from_jax",

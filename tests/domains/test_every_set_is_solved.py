@@ -29,6 +29,6 @@ def test_a_problem_on_the_set_is_solved_without_parameters(case, method):
     assert case.violation(domain, result.x) <= 1e-9
     assert result.upper <= 1e-4 * unit
     assert result.lower <= 1e-6 * unit
-    assert result.upper <= certificate.upper_bound_gap + 1e-12 * unit  # f* = g* = 0
-    assert result.lower <= certificate.lower_bound_gap + 1e-12 * unit
-    assert certificate.upper_bound_gap <= result.upper_bound_gap <= 1e-3 * unit
+    assert result.upper <= certificate.upper_gap_bound + 1e-12 * unit  # f* = g* = 0
+    assert result.lower <= certificate.lower_gap_bound + 1e-12 * unit
+    assert certificate.upper_gap_bound <= result.upper_gap_bound <= 1e-3 * unit

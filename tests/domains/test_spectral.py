@@ -204,5 +204,5 @@ def test_bounds_over_the_spectrahedron_hold_from_the_default_start():
     diagonal[range(4), np.arange(4) * 5] = 1.0
     for lower in (LeastSquares(diagonal, np.full(4, 0.25)), LeastSquares(np.zeros((1, 16)), [0.0])):
         result = minimize(Problem(SquaredNorm(), lower, Spectrahedron(4)), max_queries=20_000)
-        assert result.upper_bound_gap >= result.upper - 0.125 - 1e-12
+        assert result.upper_gap_bound >= result.upper - 0.125 - 1e-12
         assert result.upper == pytest.approx(0.125, abs=1e-3)

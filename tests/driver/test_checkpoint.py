@@ -18,8 +18,9 @@ from conftest import QUICK, callable_copy
 import tiebreak
 from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, minimize
 from tiebreak.driver import checkpoint
+from tiebreak.proofs import unpacked
 
-METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
+METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3, preset="paper"), QUICK], ids=lambda m: m.name)
 
 
 def same(a: tiebreak.Result, b: tiebreak.Result) -> None:
@@ -47,6 +48,40 @@ def test_a_stopped_run_ends_where_the_uninterrupted_one_does(problem, tmp_path, 
     again = minimize(problem, method, max_queries=30_000, seed=1, checkpoint=path)  # a finished run is just read
     same(again, whole)
     assert again.status is Status.QUERIES
+
+
+def test_a_run_that_is_read_proves_what_the_stored_one_did(problem, tmp_path):
+    arguments = {"max_queries": 30_000, "checkpoint": tmp_path / "run.npz"}
+    whole = minimize(problem, QUICK, max_queries=30_000)
+    minimize(problem, QUICK, **arguments)
+    read = minimize(problem, QUICK, **arguments)
+    expected, found = whole.certificate, read.certificate
+    assert len(found.cuts) == len(expected.cuts) > 0
+    for name in tiebreak.Certificate._fields:
+        assert_same_bits(getattr(found, name), getattr(expected, name))
+    for name in tiebreak.Certificate._fields:
+        again, first = (getattr(tiebreak.certify(problem, result, bundle=4), name) for result in (read, whole))
+        assert_same_bits(again, first)
+
+
+def test_a_stored_certificate_is_read_by_the_names_of_its_fields(problem, tmp_path):
+    path = tmp_path / "run.npz"
+    result = minimize(problem, QUICK, max_queries=3000, checkpoint=path)
+    meta, arrays = checkpoint.load(path, checkpoint.CHECKPOINT)
+    assert meta["proofs"]["floors"].keys() == meta["certificate"]["floors"].keys() == set(tiebreak.Floors._fields)
+    shuffled = dict(reversed(meta["certificate"].items()))
+    assert unpacked(shuffled, arrays).floors == unpacked(meta["certificate"], arrays).floors
+    normals = arrays["certificate.normals"]
+    assert normals.shape[1] == result.x.size and len(normals) > 0
+
+
+def assert_same_bits(found, expected):
+    if isinstance(expected, tuple):
+        assert len(found) == len(expected)
+        for pair in zip(found, expected, strict=True):
+            assert_same_bits(*pair)
+    else:
+        assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
 
 
 def test_a_run_of_python_functions_resumes_too(callable_problem, tmp_path):
@@ -118,7 +153,7 @@ np.save({out!r}, result.x)
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 on this system")
 def test_a_killed_run_resumes_bit_for_bit(problem, tmp_path):
     path, out = tmp_path / "run.npz", tmp_path / "x.npy"
-    program = PROGRAM.format(tests=str(Path(__file__).parent), path=str(path), out=str(out))
+    program = PROGRAM.format(tests=str(Path(__file__).parents[1]), path=str(path), out=str(out))
     rng = random.Random(0)
     kills = 0
     for attempt in range(60):
@@ -191,7 +226,7 @@ def write_pickle(path):
 
 
 def write_other_meta(path):
-    np.savez(path, meta=np.frombuffer(b'{"format": 3}', dtype=np.uint8))
+    np.savez(path, meta=np.frombuffer(b'{"format": 4}', dtype=np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +253,7 @@ def test_a_checkpoint_of_another_format_is_refused(problem, tmp_path):
     path = tmp_path / "run.npz"
     old = checkpoint.CHECKPOINT._replace(format=1)
     checkpoint.save(path, old, {}, {})
-    with pytest.raises(CheckpointError, match="has format 1, not 3: another version of tiebreak wrote it; give"):
+    with pytest.raises(CheckpointError, match="has format 1, not 4: another version of tiebreak wrote it; give"):
         minimize(problem, QUICK, max_queries=2000, checkpoint=path)
 
 

@@ -15,7 +15,7 @@ from conftest import QUICK, callable_copy, make_objective
 import tiebreak
 from tiebreak import SBCGF, SBCGI, Covariance, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
 from tiebreak.engine import interpreted
-from tiebreak.proofs.prover import Exact
+from tiebreak.proofs.prover import ExactProver
 
 DRIVER = sys.modules["tiebreak.driver.minimize"]  # the package has a function of that name
 BOTH = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3), QUICK], ids=lambda m: m.name)
@@ -103,8 +103,8 @@ def test_a_tolerance_ends_the_run_when_it_is_proven(problem):
     result = minimize(problem, SBCGF(step=1e-4, slack=1e-9), tol=(0.1, 0.01), max_queries=10_000_000)
     assert result.status is Status.CERTIFIED
     assert result.queries.total < 10_000_000
-    assert result.upper_bound_gap <= 0.1
-    assert result.lower_bound_gap <= 0.01
+    assert result.upper_gap_bound <= 0.1
+    assert result.lower_gap_bound <= 0.01
 
 
 def test_x0_is_where_the_method_starts(problem):
@@ -322,7 +322,7 @@ def test_a_time_limit_is_wall_time_and_leaves_out_bounds_that_there_is_no_time_f
     minimize(problem, QUICK, max_queries=2000)  # nothing is left to compile
     monkeypatch.setattr(DRIVER, "time", hours := Hours(0.01))
     proofs = []
-    monkeypatch.setattr(Exact, "improved", lambda self, certificate: proofs.append(certificate) or certificate)
+    monkeypatch.setattr(ExactProver, "improved", lambda self, certificate: proofs.append(certificate) or certificate)
     short = minimize(problem, QUICK, time_limit=2.0)
     assert short.status is Status.TIME
     assert short.iterations > 0
@@ -354,7 +354,7 @@ def test_a_run_without_time_for_a_step_says_so(problem, monkeypatch):
         "budget spent: `time_limit` has passed before a step of the method could be made; x is the point to begin with"
     )
     assert len(result.history) == 1
-    assert result.lower_bound_gap >= 0.0
+    assert result.lower_gap_bound >= 0.0
 
 
 def test_no_clock_decides_anything_without_a_time_limit(problem, monkeypatch):
@@ -363,7 +363,7 @@ def test_no_clock_decides_anything_without_a_time_limit(problem, monkeypatch):
     slow = minimize(problem, "pb-apg", max_queries=20_000)
     assert slow.x.tobytes() == plain.x.tobytes()
     assert slow.evaluations == plain.evaluations
-    for name in ("iteration", "upper", "lower", "upper_bound_gap", "lower_bound_gap"):
+    for name in ("iteration", "upper", "lower", "upper_gap_bound", "lower_gap_bound"):
         assert getattr(slow.history, name).tobytes() == getattr(plain.history, name).tobytes()
 
 
@@ -391,9 +391,9 @@ def test_non_convex_and_unknown_objectives_get_no_bound_but_a_stationarity(probl
     unknown = callable_copy(problem.upper, 12, 18)
     object.__setattr__(unknown, "convex", None)
     result = minimize(problem._replace(upper=unknown), QUICK, max_queries=3000)
-    assert math.isnan(result.upper_bound_gap)
+    assert math.isnan(result.upper_gap_bound)
     assert result.stationarity >= 0
-    assert result.lower_bound_gap >= 0
+    assert result.lower_gap_bound >= 0
 
 
 def test_progress_is_shown_when_asked_for_and_silent_otherwise(problem, capfd):
@@ -482,11 +482,11 @@ def test_bounds_that_only_the_last_record_proves_are_certified():
     upper, lower = (LeastSquares(rng.standard_normal((12, 20)), rng.standard_normal(12)) for _ in range(2))
     problem = Problem(upper, lower, L1Ball(2.0))
     reached = minimize(problem, "bi-fista", max_iterations=100)
-    tol = 1.0001 * reached.upper_bound_gap, 1.0001 * reached.lower_bound_gap
+    tol = 1.0001 * reached.upper_gap_bound, 1.0001 * reached.lower_gap_bound
     result = minimize(problem, "bi-fista", max_iterations=100, tol=tol)
     assert result.iterations == 100
-    assert result.upper_bound_gap <= tol[0]
-    assert result.lower_bound_gap <= tol[1]
+    assert result.upper_gap_bound <= tol[0]
+    assert result.lower_gap_bound <= tol[1]
     assert result.status is Status.CERTIFIED
 
 

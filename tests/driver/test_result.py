@@ -51,7 +51,7 @@ def test_a_plot_shows_every_result_in_every_panel(problem, result, tmp_path):
     assert len(figure.axes) == 4
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "lower objective g(x)"
-    for axes, column in zip(figure.axes, ("lower", "upper", "lower_bound_gap", "upper_bound_gap"), strict=True):
+    for axes, column in zip(figure.axes, ("lower", "upper", "lower_gap_bound", "upper_gap_bound"), strict=True):
         solid = [line for line in axes.lines if line.get_linestyle() == "-"]
         assert [line.get_label() for line in solid] == ["sbcgf", "other"]
         assert solid[0].get_ydata()[-1] == getattr(result, column)

@@ -26,7 +26,7 @@ from tiebreak.driver import checkpoint
 from tiebreak.driver.saved import RESULT
 from tiebreak.engine import interpreted
 
-SCALARS = ("upper", "lower", "upper_bound_gap", "lower_bound_gap", "stationarity", "iterations", "empty_cuts", "seconds")
+SCALARS = ("upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity", "iterations", "empty_cuts", "seconds")
 
 
 def round_trip(result, tmp_path, problem=None):
@@ -207,5 +207,5 @@ def test_a_damaged_result_is_refused(problem, tmp_path):
         Result.load(path)
     path.unlink()
     checkpoint.save(path, RESULT._replace(format=0), {}, {})
-    with pytest.raises(ValueError, match="has format 0, not 1: another version of tiebreak wrote it"):
+    with pytest.raises(ValueError, match="has format 0, not 2: another version of tiebreak wrote it"):
         Result.load(path)

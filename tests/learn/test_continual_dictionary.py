@@ -34,7 +34,7 @@ def test_a_task_is_learned_and_the_one_before_is_kept(atoms, first, second):
     assert 1.0 - second.score(atoms.new.T) < 0.4 * (1.0 - first.score(atoms.new.T))
     assert second.errors_[1] == pytest.approx(first.errors_[0], rel=1e-3)  # with the codes that are held
     assert second.score(atoms.old.T) > first.score(atoms.old.T) - 0.02  # with codes of all atoms
-    assert second.certificate_.lower_bound_gap < 1e-3 * first.errors_[0]
+    assert second.certificate_.lower_gap_bound < 1e-3 * first.errors_[0]
     assert second.n_tasks_ == 2
 
 

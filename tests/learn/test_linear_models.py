@@ -47,7 +47,7 @@ def test_the_fit_is_best_and_its_validation_loss_least_among_the_best(radius):
     least = cvxpy.Problem(cvxpy.Minimize(0.5 / 15 * cvxpy.sum_squares(X_val @ w + c - y_val)), fits).solve(solver="CLARABEL")
 
     assert best - 1e-6 <= training_loss(model, X, y) <= best + 1e-3 * np.var(y)
-    assert training_loss(model, X, y) - best <= model.certificate_.lower_bound_gap + 1e-6
+    assert training_loss(model, X, y) - best <= model.certificate_.lower_gap_bound + 1e-6
     assert model.certificate_.lower == pytest.approx(training_loss(model, X, y))
     assert model.certificate_.upper == pytest.approx(training_loss(model, X_val, y_val))
     assert model.certificate_.upper <= 1.02 * least + 1e-3 * np.var(y_val)
@@ -78,8 +78,8 @@ def test_a_function_and_an_objective_of_the_coefficients_are_criteria():
     zero = TieBreakRegressor(secondary="l2", radius=10.0, max_iter=3000).fit(X, y)
     assert training_loss(asked, X, y) < 1e-4 * np.var(y)
     assert distance(asked.coef_)[0] < 1.01 * distance(known.coef_)[0] < 0.9 * distance(zero.coef_)[0]
-    assert np.isnan(asked.certificate_.upper_bound_gap)  # nobody said that the function is convex
-    assert known.certificate_.upper_bound_gap < 1e-2 * known.certificate_.upper
+    assert np.isnan(asked.certificate_.upper_gap_bound)  # nobody said that the function is convex
+    assert known.certificate_.upper_gap_bound < 1e-2 * known.certificate_.upper
 
 
 def test_a_criterion_with_a_wrong_gradient_is_named():

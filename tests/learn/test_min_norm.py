@@ -24,7 +24,7 @@ def test_the_least_norm_is_that_of_the_pseudoinverse():
     best = np.linalg.pinv(centred) @ (y - y.mean())
     np.testing.assert_allclose(model.coef_, best, atol=1e-3 * np.abs(best).max())
     np.testing.assert_allclose(model.predict(X), y, atol=1e-2 * y.std())
-    assert model.certificate_.upper_bound_gap < 1e-3 * model.certificate_.upper
+    assert model.certificate_.upper_gap_bound < 1e-3 * model.certificate_.upper
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "matrix"])

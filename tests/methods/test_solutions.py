@@ -162,8 +162,8 @@ def check(case, method, allowed):
     assert abs(upper) <= allowed[0]
     assert -1e-9 <= lower <= allowed[1]
     # What is proven holds, whatever the method.
-    assert upper <= result.upper_bound_gap / case.upper_unit + 1e-7
-    assert lower <= result.lower_bound_gap / case.lower_unit + 1e-9
+    assert upper <= result.upper_gap_bound / case.upper_unit + 1e-7
+    assert lower <= result.lower_gap_bound / case.lower_unit + 1e-9
     assert case.problem.domain.contains(result.x, 1e-9)
 
 

@@ -18,7 +18,7 @@ KNOWN = Theory(
     upper_noise=0.5,
     lower_noise=0.7,
     value_noise=0.9,
-    delta=0.05,
+    confidence=0.95,
     c=2.0,
 )
 
@@ -166,7 +166,7 @@ def test_an_objective_without_noise_has_none(plain):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: Theory(delta=1.0), "`delta` must be a probability"),
+        (lambda: Theory(confidence=1.0), "`confidence` must be a probability"),
         (lambda: Theory(c=0.0), "`c` must be"),
         (lambda: Theory(lower_slope=-1.0), "`lower_slope` must be"),
     ],

@@ -112,8 +112,8 @@ def test_the_same_problem_reaches_the_same_solution_within_its_bounds(known, way
     f, g = problem.upper.value(result.x), problem.lower.value(result.x)
     assert abs(result.upper - f) <= result.certificate.upper_error + 1e-12
     assert abs(result.lower - g) <= result.certificate.lower_error + 1e-12
-    assert f - best.certificate.floors.upper <= result.upper_bound_gap + best.upper_bound_gap + 1e-9
-    assert g - best.lower <= result.lower_bound_gap + 1e-12
+    assert f - best.certificate.floors.upper <= result.upper_gap_bound + best.upper_gap_bound + 1e-9
+    assert g - best.lower <= result.lower_gap_bound + 1e-12
     if way == "stream":
         assert g - best.lower <= 0.2 * problem.lower.value(np.zeros(18))
     else:
@@ -128,7 +128,7 @@ def test_the_iterates_are_those_of_the_library_s_own_loss(known, way):
     method = SBCGI(step=1e-2, slack=1e-3, batch_size=4)
     mine, theirs = (minimize(each, method, x0=np.zeros(18), max_iterations=300) for each in (problem, other))
     np.testing.assert_allclose(theirs.x, mine.x, atol=1e-9)
-    np.testing.assert_allclose(theirs.lower_bound_gap, mine.lower_bound_gap, rtol=1e-6)
+    np.testing.assert_allclose(theirs.lower_gap_bound, mine.lower_gap_bound, rtol=1e-6)
 
 
 def network(kind):

@@ -81,14 +81,14 @@ def test_a_run_reaches_the_solution_within_its_bounds():
     result = minimize(PROBLEM, max_queries=40_000)
     assert result.method.name == "sbcgi"
     assert result.certificate.confidence == 0.95
-    assert result.upper - best.upper <= result.upper_bound_gap
-    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_bound_gap
+    assert result.upper - best.upper <= result.upper_gap_bound
+    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_gap_bound
     assert abs(result.lower - exact_lower(result.x)) <= result.certificate.lower_error
     assert result.certificate.upper_error < 1e-12
     assert exact_lower(result.x) < 0.5 * NOISE**2 + 0.05 * exact_lower(np.zeros(SIZE))
     assert abs(result.upper - best.upper) < 0.1  # f at points that nearly minimise g is from 0 to 2
-    assert "with probability 0.95" in str(result)
-    assert "with probability 0.95" in str(result.certificate)
+    assert "confidence    0.95" in str(result)
+    assert "confidence      0.95" in str(result.certificate)
 
 
 def test_the_seed_makes_the_run():
@@ -106,9 +106,9 @@ def test_a_stream_of_a_generator_resumes_bit_for_bit(tmp_path):
     resumed = minimize(PROBLEM, **arguments)
     assert resumed.x.tobytes() == whole.x.tobytes()
     assert resumed.history.lower.tobytes() == whole.history.lower.tobytes()
-    assert resumed.certificate.lower_bound_gap == whole.certificate.lower_bound_gap
+    assert resumed.certificate.lower_gap_bound == whole.certificate.lower_gap_bound
     again = minimize(PROBLEM, **arguments)  # a finished run is just read
-    assert again.certificate.lower_bound_gap == whole.certificate.lower_bound_gap
+    assert again.certificate.lower_gap_bound == whole.certificate.lower_gap_bound
 
 
 @pytest.mark.parametrize("way", ["raise", "fewer"])
@@ -126,7 +126,7 @@ def test_a_stream_that_ends_ends_the_run_with_its_last_point(way):
     assert result.x.tobytes() != points[-1].x.tobytes()
     assert len(result.history) == len(points) + 1
     assert result.queries.lower < 5000
-    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_bound_gap < np.inf
+    assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_gap_bound < np.inf
 
 
 def test_samples_of_unknown_size_are_not_kept_and_the_last_record_is_the_result():
@@ -155,7 +155,7 @@ def test_methods_that_need_all_samples_refuse_a_stream_by_name(name):
         if name in ("auto", "sbcgi", "sbcgi-m", "storm-fw", "arip-seg", "dbgd-sto", "ir-scg"):
             result = minimize(problem, method, max_queries=400, x0=np.zeros(SIZE))
             assert result.status is Status.QUERIES
-            assert np.isfinite(result.lower_bound_gap)
+            assert np.isfinite(result.lower_gap_bound)
         else:
             with pytest.raises(ValueError, match=f"^the method '{name}' needs passes over all samples, and the lower"):
                 minimize(problem, method, max_queries=400)
@@ -169,7 +169,7 @@ def test_either_level_or_both_may_be_streams():
     for upper, lower in ((other, known), (known, LOWER), (other, LOWER)):
         result = minimize(Problem(upper, lower, DOMAIN), max_queries=2000)
         assert result.status is Status.QUERIES
-        assert np.isfinite([result.upper_bound_gap, result.lower_bound_gap]).all()
+        assert np.isfinite([result.upper_gap_bound, result.lower_gap_bound]).all()
         assert (result.certificate.upper_error > 1e-12) == (upper is other)
         assert (result.certificate.lower_error > 1e-12) == (lower is LOWER)
 
@@ -219,8 +219,8 @@ def test_a_tolerance_is_confirmed_by_other_samples():
     result = minimize(PROBLEM, tol=(3.0, 0.5), max_queries=100_000)
     assert result.status is Status.CERTIFIED
     assert result.queries.total < 100_000
-    assert result.upper_bound_gap <= 3.0
-    assert result.lower_bound_gap <= 0.5
+    assert result.upper_gap_bound <= 3.0
+    assert result.lower_gap_bound <= 0.5
     assert result.certificate.confidence == 0.95  # of all attempts together
 
 
@@ -238,10 +238,10 @@ def failing(rng, size):
         (lambda: Stream(failing, squares, 2).estimate([0.0, 0.0]), OracleError, "`failing` raised OSError: gone"),
         (lambda: Stream(lambda rng, size: np.zeros(7), squares, 2).estimate([0, 0], 6), OracleError, "got 7 for 6"),
         (lambda: Stream(rows, lambda x, batch: 1.0, SIZE).estimate(np.zeros(SIZE)), OracleError, "must return \\(value,"),
-        (lambda: minimize(PROBLEM, delta=1.5), ValueError, "`delta` must be a probability below 1, such as 0.05, got 1.5"),
+        (lambda: minimize(PROBLEM, confidence=1.5), ValueError, "`confidence` must be a probability between 0 and 1"),
         (lambda: certify(PROBLEM, TRUTH, samples=3), ValueError, "`samples` must be a whole number ≥ 40, got 3"),
         (lambda: certify(PROBLEM, TRUTH, bundle=5), ValueError, "`bundle` must be 1 for a stream"),
-        (lambda: certify(Problem(UPPER, UPPER, DOMAIN), TRUTH, delta=0.1), ValueError, "`delta` is for streams"),
+        (lambda: certify(Problem(UPPER, UPPER, DOMAIN), TRUTH, confidence=0.9), ValueError, "`confidence` is for streams"),
         (
             lambda: minimize(Problem(Stream(rows, squares, SIZE), LOWER, DOMAIN), max_queries=100),
             ValueError,
@@ -357,7 +357,7 @@ def test_an_estimate_draws_other_samples_than_a_run_with_its_seed():
 
 
 def test_the_confidence_of_a_certified_answer_is_that_of_all_claims():
-    result = minimize(PROBLEM, SBCGI(preset="auto"), tol=(50.0, 50.0), max_queries=50_000, delta=0.1)
+    result = minimize(PROBLEM, SBCGI(preset="auto"), tol=(50.0, 50.0), max_queries=50_000, confidence=0.9)
     assert result.status is Status.CERTIFIED
     assert result.certificate.confidence == pytest.approx(0.9)
 

@@ -25,7 +25,7 @@ from tiebreak import (
     sources,
 )
 from tiebreak.engine import interpreted
-from tiebreak.proofs.concentration import Spread, spread_of
+from tiebreak.proofs.concentration import SampleRange, range_of
 
 REPEATS, DELTA = 300, 0.4
 COSTS = np.array([1.0, 0.0, 0.0])  # of g: at its minimisers x_1 = −1
@@ -56,12 +56,12 @@ def test_the_share_of_bounds_that_fail_is_as_announced():
     problem = Problem(linear(GAINS), linear(COSTS), LInfBall(1.0, 3))
     f_gap, g_gap = GAINS @ X - (0.5 - 1.0), COSTS @ X - (-1.0)
     better = [np.array([-1.0, 0.0, 0.0])]
-    found = [certify(problem, X, samples=1000, delta=DELTA, seed=seed, points=better) for seed in range(REPEATS)]
+    found = [certify(problem, X, samples=1000, confidence=1.0 - DELTA, seed=seed, points=better) for seed in range(REPEATS)]
     failed = np.array(
         [
             [
-                f_gap > each.upper_bound_gap,
-                g_gap > each.lower_bound_gap,
+                f_gap > each.upper_gap_bound,
+                g_gap > each.lower_gap_bound,
                 abs(each.upper - GAINS @ X) > each.upper_error,
                 abs(each.lower - COSTS @ X) > each.lower_error,
             ]
@@ -71,7 +71,7 @@ def test_the_share_of_bounds_that_fail_is_as_announced():
     assert failed.any(axis=1).mean() <= share_allowed(DELTA)
     assert (failed.mean(axis=0) <= share_allowed(DELTA / 4)).all()
     assert failed.mean(axis=0)[1:].min() > DELTA / 16  # tight where the expectation of the bound is the gap
-    assert np.mean([each.upper_bound_gap for each in found]) < f_gap + 0.3
+    assert np.mean([each.upper_gap_bound for each in found]) < f_gap + 0.3
 
 
 def test_bounds_hold_near_a_solution_where_noise_is_larger_than_the_gap():
@@ -83,16 +83,18 @@ def test_bounds_hold_near_a_solution_where_noise_is_larger_than_the_gap():
 
     problem = Problem(SquaredNorm(np.ones(4)), Stream(draw, squares, 4, convex=True), L1Ball(2.0))
     best = np.array([0.0, 0.0, 1.0, 1.0])
-    found = [certify(problem, best, samples=400, delta=DELTA, seed=seed, points=[np.zeros(4)]) for seed in range(100)]
-    assert all(each.upper_bound_gap >= 0.0 for each in found)
-    assert all(each.lower_bound_gap >= 0.0 for each in found)
+    found = [
+        certify(problem, best, samples=400, confidence=1.0 - DELTA, seed=seed, points=[np.zeros(4)]) for seed in range(100)
+    ]
+    assert all(each.upper_gap_bound >= 0.0 for each in found)
+    assert all(each.lower_gap_bound >= 0.0 for each in found)
 
 
 def test_more_samples_make_tighter_bounds():
     problem = Problem(linear(GAINS), linear(COSTS), LInfBall(1.0, 3))
     few, many = (certify(problem, X, samples=samples) for samples in (200, 20_000))
-    assert many.upper_bound_gap < few.upper_bound_gap
-    assert many.lower_bound_gap < few.lower_bound_gap
+    assert many.upper_gap_bound < few.upper_gap_bound
+    assert many.lower_gap_bound < few.lower_gap_bound
     assert (few.samples, many.samples) == (200, 20_000)
     assert few.confidence == 0.95
 
@@ -100,8 +102,8 @@ def test_more_samples_make_tighter_bounds():
 def test_there_is_no_upper_gap_if_f_is_not_known_to_be_convex():
     problem = Problem(replace(linear(GAINS), convex=None), linear(COSTS), LInfBall(1.0, 3))
     found = certify(problem, X)
-    assert np.isnan(found.upper_bound_gap)
-    assert found.stationarity == certify(Problem(linear(GAINS), linear(COSTS), LInfBall(1.0, 3)), X).upper_bound_gap
+    assert np.isnan(found.upper_gap_bound)
+    assert found.stationarity == certify(Problem(linear(GAINS), linear(COSTS), LInfBall(1.0, 3)), X).upper_gap_bound
 
 
 # Samples that are bounded
@@ -126,8 +128,8 @@ def misses(problem, tries=200, samples=100):
     """Return how many bounds on the lower gap, the value and the upper gap fail, and whether bounds are approximate."""
     failed = np.zeros(3, dtype=int)
     for seed in range(tries):
-        found = certify(problem, [0.0], samples=samples, seed=seed, delta=0.05, check=False)
-        gaps = found.lower_bound_gap < MISSED, found.upper_bound_gap < 0.5  # f* = 0 at x = 1
+        found = certify(problem, [0.0], samples=samples, seed=seed, confidence=0.95, check=False)
+        gaps = found.lower_gap_bound < MISSED, found.upper_gap_bound < 0.5  # f* = 0 at x = 1
         failed += [gaps[0], abs(found.lower - RARE * LOSS) > found.lower_error, gaps[1]]
     return failed, found.approximate
 
@@ -142,18 +144,18 @@ def test_rare_events_are_missed_by_approximate_bounds_and_not_by_proven_ones():
 
 
 def test_proven_bounds_are_those_of_the_module_s_formulas():
-    found = certify(insurance(**KNOWN), [0.0], samples=4000, delta=0.05)
+    found = certify(insurance(**KNOWN), [0.0], samples=4000, confidence=0.95)
     with_half = np.log(2.0 / (0.05 / 4))
     hoeffding = 2.0 * LOSS * np.sqrt(with_half / (2 * 4000))
     bernstein = 7.0 * 2.0 * LOSS * np.log(4.0 / (0.05 / 4)) / (3.0 * 3999)
     slope = found.lower - PRICE  # of one variable: minus the mean gradient
-    assert slope + bernstein < found.lower_bound_gap < slope + hoeffding  # few events: their variance decides
+    assert slope + bernstein < found.lower_gap_bound < slope + hoeffding  # few events: their variance decides
     assert 0.0 < found.lower_error < 2.0 * LOSS * np.sqrt(np.log(4.0 / (0.05 / 4)) / (2 * 4000))
     assert found.samples == 4000
 
 
 def test_proven_bounds_become_tight_with_many_samples():
-    rough, fine = (certify(insurance(**KNOWN), [0.0], samples=samples).lower_bound_gap for samples in (100, 200_000))
+    rough, fine = (certify(insurance(**KNOWN), [0.0], samples=samples).lower_gap_bound for samples in (100, 200_000))
     assert MISSED <= fine < 0.1 * rough
 
 
@@ -177,16 +179,16 @@ def test_proven_bounds_hold_at_both_levels_and_are_not_much_wider_than_approxima
     f_gap, g_gap = GAINS @ X - (0.5 - 1.0), COSTS @ X - (-1.0)
     better = [np.array([-1.0, 0.0, 0.0])]
     for seed in range(8):
-        found = certify(problem, X, samples=2000, delta=DELTA, seed=seed, points=better)
+        found = certify(problem, X, samples=2000, confidence=1.0 - DELTA, seed=seed, points=better)
         assert not found.approximate
-        assert f_gap <= found.upper_bound_gap
-        assert g_gap <= found.lower_bound_gap
+        assert f_gap <= found.upper_gap_bound
+        assert g_gap <= found.lower_gap_bound
         assert abs(found.upper - GAINS @ X) <= found.upper_error
         assert abs(found.lower - COSTS @ X) <= found.lower_error
-    other = certify(plain, X, samples=2000, delta=DELTA, seed=7, points=better)
+    other = certify(plain, X, samples=2000, confidence=1.0 - DELTA, seed=7, points=better)
     assert other.approximate
-    assert found.lower_bound_gap - g_gap < 10.0 * abs(other.lower_bound_gap - g_gap) + 0.2
-    assert found.upper_bound_gap < f_gap + 2.0
+    assert found.lower_gap_bound - g_gap < 10.0 * abs(other.lower_gap_bound - g_gap) + 0.2
+    assert found.upper_gap_bound < f_gap + 2.0
 
 
 def test_a_known_floor_bounds_gaps_on_streams():
@@ -194,25 +196,25 @@ def test_a_known_floor_bounds_gaps_on_streams():
     known = known._replace(lower=replace(known.lower, floor=-0.01))
     at = np.zeros(3)
     free, held = certify(plain, at, samples=400), certify(known, at, samples=400)
-    assert held.lower_bound_gap == pytest.approx(held.lower + held.lower_error + 0.01)
-    assert held.lower_bound_gap < free.lower_bound_gap
+    assert held.lower_gap_bound == pytest.approx(held.lower + held.lower_error + 0.01)
+    assert held.lower_gap_bound < free.lower_gap_bound
     assert held.floors.lower == pytest.approx(-0.01)
 
 
 def test_the_spread_of_samples_follows_multiples_sums_and_parts():
     stream = bounded_linear(COSTS)
     bound = stream.gradient_bound
-    assert spread_of(stream) == Spread(6.0, bound)
-    assert spread_of(-2.0 * stream + 5.0 * SquaredNorm()) == Spread(12.0, 2.0 * bound)
-    assert spread_of(0.0 * linear(COSTS)) == (0.0, 0.0)
-    assert spread_of(SquaredNorm()) == (0.0, 0.0)
+    assert range_of(stream) == SampleRange(6.0, bound)
+    assert range_of(-2.0 * stream + 5.0 * SquaredNorm()) == SampleRange(12.0, 2.0 * bound)
+    assert range_of(0.0 * linear(COSTS)) == (0.0, 0.0)
+    assert range_of(SquaredNorm()) == (0.0, 0.0)
     both = Product(u=(L1Ball(1.0), 2), w=(L1Ball(1.0), 3))
-    assert spread_of(Problem(SquaredNorm(), Part(stream, "w"), both).lower) == Spread(6.0, bound)
-    assert spread_of(linear(COSTS)) == (np.inf, np.inf)
+    assert range_of(Problem(SquaredNorm(), Part(stream, "w"), both).lower) == SampleRange(6.0, bound)
+    assert range_of(linear(COSTS)) == (np.inf, np.inf)
     once, repeated = (replace(stream, draw=sources.Rows([np.zeros((9, 3))], repeat=repeat)) for repeat in (False, True))
-    assert spread_of(once) == Spread(6.0, bound)
-    assert spread_of(once, resumed=True) == (np.inf, np.inf)  # a source that was made anew gives the rows of the run again
-    assert spread_of(repeated) == (np.inf, np.inf)  # its samples are not fresh
+    assert range_of(once) == SampleRange(6.0, bound)
+    assert range_of(once, resumed=True) == (np.inf, np.inf)  # a source that was made anew gives the rows of the run again
+    assert range_of(repeated) == (np.inf, np.inf)  # its samples are not fresh
 
 
 def test_a_certificate_and_a_result_say_that_they_are_approximate():
@@ -266,9 +268,9 @@ def test_a_run_whose_limits_are_contradicted_ends_without_bounds():
     assert result.status is Status.FAILED
     assert isinstance(result.error, AssumptionError)
     assert len(result.history) > 1
-    assert np.isinf(result.lower_bound_gap)
-    assert np.isinf(result.upper_bound_gap)
-    assert np.isinf(result.history.lower_bound_gap).all()
+    assert np.isinf(result.lower_gap_bound)
+    assert np.isinf(result.upper_gap_bound)
+    assert np.isinf(result.history.lower_gap_bound).all()
     assert result.certificate.confidence == 0.0
 
 
@@ -295,7 +297,7 @@ def test_a_stream_of_unknown_convexity_gets_no_bound_unless_it_has_a_floor():
     for floor, expected in ((-math.inf, math.nan), (-1.0, 2.0)):
         stream = Stream(lambda rng, size: rng.random(size), waves, 1, floor=floor)
         certificate = certify(Problem(SquaredNorm(), stream, L1Ball(3.0)), [0.0], samples=200)
-        assert certificate.lower_bound_gap == pytest.approx(expected, nan_ok=True)
+        assert certificate.lower_gap_bound == pytest.approx(expected, nan_ok=True)
         assert certificate.floors.upper == 0.0
 
 
@@ -311,4 +313,4 @@ def test_points_at_the_edge_of_the_set_prove_nothing_false_on_streams():
     assert certificate.x.tolist() == [1.0, 0.0]
     assert certificate.floors.lower <= 8.0 <= certificate.floors.best_lower
     assert certificate.floors.upper <= 2.0 <= certificate.upper + 1e-10
-    assert 0.0 < certificate.upper_bound_gap < 1e-9
+    assert 0.0 < certificate.upper_gap_bound < 1e-9

@@ -38,7 +38,7 @@ def test_there_is_no_p_rule_of_an_empty_group_or_where_nobody_is_positive():
 
 
 def test_a_run_without_a_p_rule_wins_no_claim():
-    columns = {"upper": (1e-3, 1e-4), "accuracy": (0.85, 0.84), "lower_bound_gap": (1e-3, 1e-3)}
+    columns = {"upper": (1e-3, 1e-4), "accuracy": (0.85, 0.84), "lower_gap_bound": (1e-3, 1e-3)}
     known, unknown = ending(p_rule=(0.4, 0.9), **columns), ending(p_rule=(0.4, np.nan), **columns)
     nobody = ending(p_rule=(np.nan, 0.9), **columns)
     for first, last in ((known, unknown), (nobody, known)):
@@ -67,12 +67,12 @@ def test_too_few_people_or_a_single_group_are_refused_by_the_name_of_their_file(
 
 
 def test_what_fairness_gains_is_told_apart_from_what_it_loses():
-    gained = ending(p_rule=(0.4, 0.5), upper=(1e-3, 1e-4), accuracy=(0.85, 0.84), lower_bound_gap=(1e-3, 1e-3))
-    dbgd = ending(p_rule=(0.0, 0.5), upper=(1e-3, 1e-4), accuracy=(0.8, 0.8), lower_bound_gap=(1e-1, 1e-1))
-    fair = ending(p_rule=(0.4, 0.9), upper=(1e-3, 1e-6), accuracy=(0.85, 0.84), lower_bound_gap=(1e-3, 1e-1))
+    gained = ending(p_rule=(0.4, 0.5), upper=(1e-3, 1e-4), accuracy=(0.85, 0.84), lower_gap_bound=(1e-3, 1e-3))
+    dbgd = ending(p_rule=(0.0, 0.5), upper=(1e-3, 1e-4), accuracy=(0.8, 0.8), lower_gap_bound=(1e-1, 1e-1))
+    fair = ending(p_rule=(0.4, 0.9), upper=(1e-3, 1e-6), accuracy=(0.85, 0.84), lower_gap_bound=(1e-3, 1e-1))
     traces = {"SBCGI": gained, "SBCGF": gained, "CG-BiO": gained, "DBGD": dbgd}
     assert {c.verdict for c in fairness.claims(traces, dict.fromkeys(fairness.TOLERANCES, fair))} == {HOLDS}
-    lost = ending(p_rule=(0.4, 0.3), upper=(1e-3, 1e-2), accuracy=(0.85, 0.7), lower_bound_gap=(1e-3, 1.0))
+    lost = ending(p_rule=(0.4, 0.3), upper=(1e-3, 1e-2), accuracy=(0.85, 0.7), lower_gap_bound=(1e-3, 1.0))
     traces = {"SBCGI": gained, "SBCGF": lost, "CG-BiO": gained, "DBGD": dbgd}
     assert {c.verdict for c in fairness.claims(traces, dict.fromkeys(fairness.TOLERANCES, lost))} == {FAILS}
 

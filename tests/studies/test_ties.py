@@ -26,7 +26,7 @@ def test_a_minimiser_is_proven_to_rounding(n, d, radius):
     found = least_squares(A, b, radius)
     assert np.abs(found.x).sum() <= radius * (1.0 + 1e-12)
     certificate = certify(Problem(SquaredNorm(), LeastSquares(A, b), L1Ball(radius)), found.x * (1.0 - 1e-15))
-    assert certificate.lower_bound_gap <= 1e-12 * (1.0 + radius)
+    assert certificate.lower_gap_bound <= 1e-12 * (1.0 + radius)
     assert found.gap <= 1e-13 * (1.0 + radius)
 
 

@@ -11,7 +11,6 @@ import hashlib
 import http.client
 import json
 import os
-import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import cache_folder, checks
+from tiebreak.engine.files import write_atomically
 
 WIKIMATH_URL = (
     "https://raw.githubusercontent.com/benedekrozemberczki/pytorch_geometric_temporal/master/"
@@ -527,10 +527,7 @@ def _downloaded(file: Path) -> bytes:
             f"it was changed there or damaged on the way; try again, or {remedy}"
         )
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # an interrupted write must not leave half a file
-        part = Path(folder, file.name)
-        part.write_bytes(content)
-        os.replace(part, file)
+    write_atomically(file, content, f".{os.getpid()}")
     return content
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.driver.locks import Lock, Locked
+from tiebreak.engine.files import write_atomically
 
 
 class CheckpointError(ValueError):
@@ -27,30 +28,13 @@ class Kind(NamedTuple):
     advice: str  # what to do about a file that is not of this kind: it may be anything, and is left as it is
 
 
-CHECKPOINT = Kind("checkpoint", 3, CheckpointError, "give another path as `checkpoint`")
+CHECKPOINT = Kind("checkpoint", 4, CheckpointError, "give another path as `checkpoint`")
 
 
 def save(path: Path, kind: Kind, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a file: a crash at any moment leaves either the old one or the new one."""
     text = json.dumps({"tiebreak": kind.name, "format": kind.format, **meta}).encode()
-    write_whole(path, lambda file: np.savez(file, meta=np.frombuffer(text, dtype=np.uint8), **arrays))  # type: ignore[arg-type]
-
-
-def write_whole(path: Path, write: Callable[[BinaryIO], Any], mark: str = "") -> None:
-    """Write a file under another name and move it to its place, so that no half-written one is ever there.
-
-    The name is always the same, so that what a killed run leaves is written over; writers of one file need different marks.
-    """
-    temporary = path.with_name(f"{path.name}{mark}.part")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_atomically(path, lambda file: np.savez(file, meta=np.frombuffer(text, dtype=np.uint8), **arrays))  # type: ignore[arg-type]
 
 
 def load(path: Path, kind: Kind) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -118,8 +102,7 @@ def _try_writing(path: Path) -> None:
     """Replace a file by itself, or make and remove the one that would become it."""
     mark = f".{os.getpid()}"
     if path.exists():
-        content = path.read_bytes()
-        write_whole(path, lambda file: file.write(content), mark)
+        write_atomically(path, path.read_bytes(), mark)
     else:
         temporary = path.with_name(f"{path.name}{mark}.part")
         temporary.touch()

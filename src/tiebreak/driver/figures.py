@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,25 +14,33 @@ if TYPE_CHECKING:
     from tiebreak.driver.result import Result
 
 COLOURS = ["#2a6fbb", "#d1642b", "#3a8f5c", "#8a5aa8", "#b0892d", "#c2486d", "#4b9fb3", "#6b6b6b"]
+LEGEND_COLUMNS = 6  # entries of a legend beside each other
 
 
-def plot_results(results: dict[str, Result]) -> Figure:
-    """Draw both objectives and the bounds of both gaps against queries, one line a result."""
+def plot_results(results: Mapping[str, Result]) -> Figure:
+    """Draw both objectives and the bounds of both gaps against queries, one line per result."""
+    return plot_groups({name: (result,) for name, result in results.items()})
+
+
+def plot_groups(groups: Mapping[str, Sequence[Result]]) -> Figure:
+    """Draw the same of groups of results, one colour per group."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
     figure = Figure(figsize=(10, 6.4), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
-    kind = "approximate" if any(result.certificate.approximate for result in results.values()) else "proven"
+    approximate = any(result.certificate.approximate for group in groups.values() for result in group)
+    kind = "approximate" if approximate else "proven"
     panels = [
         (axes[0, 0], "lower", "lower objective g(x)", "log"),
         (axes[0, 1], "upper", "upper objective f(x)", "log"),
-        (axes[1, 0], "lower_bound_gap", f"{kind}: g(x) − g* is at most", "log"),
-        (axes[1, 1], "upper_bound_gap", f"{kind}: f(x) − f* is at most", "symlog"),
+        (axes[1, 0], "lower_gap_bound", f"{kind}: g(x) − g* is at most", "log"),
+        (axes[1, 1], "upper_gap_bound", f"{kind}: f(x) − f* is at most", "symlog"),
     ]
     for panel, column, title, scale in panels:
-        for colour, (name, result) in zip(COLOURS * len(results), results.items(), strict=False):
-            _draw(panel, result, column, name, colour)
+        for colour, (name, group) in zip(COLOURS * len(groups), groups.items(), strict=False):
+            for k, result in enumerate(group):
+                _draw(panel, result, column, name if k == 0 else "_" + name, colour)  # one entry of the legend per group
         _scale(panel, scale)
         panel.set_title(title, fontsize=10, loc="left")
         panel.grid(alpha=0.25, linewidth=0.6)
@@ -41,7 +50,7 @@ def plot_results(results: dict[str, Result]) -> Figure:
         panel.set_xlim(left=0)
         panel.xaxis.set_major_formatter(EngFormatter(sep=""))
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
+    figure.legend(handles, labels, loc="outside upper right", ncols=min(len(labels), LEGEND_COLUMNS), frameon=False)
     return figure
 
 

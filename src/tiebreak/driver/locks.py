@@ -22,7 +22,7 @@ class Locked(Exception):
         The process that holds it, if it is known.
     """
 
-    def __init__(self, holder: int | None):
+    def __init__(self, holder: int | None) -> None:
         super().__init__(f"locked by process {holder}")
         self.holder = holder
 
@@ -35,7 +35,7 @@ class Lock:
     there is no lock.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         self.path = path.with_name(f"{path.name}.lock")
         self._file: int | None = None
         while self._file is None:

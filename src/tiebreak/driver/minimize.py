@@ -26,19 +26,19 @@ from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
 from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
 from tiebreak.objectives.matrices import Bill, charging
 from tiebreak.problem import Problem, check_problem
-from tiebreak.proofs.bundle import MAX_ATOMS
-from tiebreak.proofs.certificate import (
+from tiebreak.proofs import (
     APPROXIMATE,
     NOTHING,
     Certificate,
     ContradictionError,
-    confidence_level,
+    Prover,
+    check_gradients,
     packed,
     proven,
+    prover_of,
     unpacked,
 )
-from tiebreak.proofs.gradients import check_gradients
-from tiebreak.proofs.prover import Prover, prover_of
+from tiebreak.proofs.bundle import MAX_ATOMS
 from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, part_of, values_of
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
@@ -69,7 +69,7 @@ def minimize(
     callback: Callable[[Snapshot], Any] | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
-    delta: float = 0.05,
+    confidence: float = 0.95,
     check: bool = True,
 ) -> Result:
     """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
@@ -108,8 +108,8 @@ def minimize(
         ``rng``; any other source is read on from where it is, so that the run goes on with other samples. With a larger
         ``max_queries`` or ``max_iterations`` a run goes on too, unless its method plans for the whole budget; the search for
         its first point stays as long as it was. No other file is ever written over.
-    delta : float
-        With a stream at a level: the probability that the bounds of the result may fail with. They come from fresh samples,
+    confidence : float
+        With a stream at a level: the probability with which the bounds of the result hold. They come from fresh samples,
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
         the stream has a ``value_range`` and a ``gradient_bound``. Else they are approximate, as
         ``result.certificate.approximate`` says, and so is it that ``tol`` is reached.
@@ -160,7 +160,7 @@ def minimize(
     if not isinstance(check, (bool, np.bool_)):
         raise ValueError(f"`check` must be True or False, got {checks.shown(check)}")
     start, seed = _start(problem, x0), checks.whole(seed, "seed", least=0)
-    prover = prover_of(problem, floors, confidence_level(delta), [seed, part], sequential=limits.tol is not None)
+    prover = prover_of(problem, floors, checks.confidence(confidence), [seed, part], sequential=limits.tol is not None)
     hurried = CONSTANTS_SHARE * limits.seconds
     with checkpoints.held(path) as stored, charging(lambda: clock.counted > hurried) as bill:
         run = _Run(problem, as_method(method), limits, start, prover, x0 is None, seed, part, clock, bill, path is not None)
@@ -599,8 +599,8 @@ class _Run:
             seconds=self.seconds,
             upper=certificate.upper,
             lower=certificate.lower,
-            upper_bound_gap=certificate.upper_bound_gap,
-            lower_bound_gap=certificate.lower_bound_gap,
+            upper_gap_bound=certificate.upper_gap_bound,
+            lower_gap_bound=certificate.lower_gap_bound,
             empty_cuts=self.empty_cuts,
         )
         self.records.append(record)
@@ -630,10 +630,10 @@ class _Run:
         if self.limits.tol is None:
             return math.inf
         upper, lower = self.limits.tol
-        below = _times(certificate.lower_bound_gap, lower)
+        below = _times(certificate.lower_gap_bound, lower)
         if self.seeking:
             return 2.0 * below
-        above = _times(certificate.upper_bound_gap, upper)
+        above = _times(certificate.upper_gap_bound, upper)
         if not self.problem.upper.convex:
             above = min(above, _times(certificate.stationarity, upper))
         return max(above, below)
@@ -675,8 +675,8 @@ class _Run:
             parts=self.problem.domain.parts(x),
             upper=certificate.upper,
             lower=certificate.lower,
-            upper_bound_gap=certificate.upper_bound_gap,
-            lower_bound_gap=certificate.lower_bound_gap,
+            upper_gap_bound=certificate.upper_gap_bound,
+            lower_gap_bound=certificate.lower_gap_bound,
             stationarity=certificate.stationarity,
             certificate=certificate,
             status=status,
@@ -707,10 +707,10 @@ class _Run:
         assert self.evaluated is not None
         x, certificate = self.evaluated
         upper = math.inf if self.problem.upper.convex else math.nan
-        self.records = [record._replace(upper_bound_gap=upper, lower_bound_gap=math.inf) for record in self.records]
+        self.records = [record._replace(upper_gap_bound=upper, lower_gap_bound=math.inf) for record in self.records]
         withdrawn = certificate._replace(
-            upper_bound_gap=upper,
-            lower_bound_gap=math.inf,
+            upper_gap_bound=upper,
+            lower_gap_bound=math.inf,
             stationarity=math.inf,
             floors=NOTHING,
             upper_error=math.inf,
@@ -732,7 +732,7 @@ class _Run:
         x, certificate = self.evaluated
         if self._excess(certificate) > 1.0 and self._time_to_improve():
             certificate = self.prover.improved(certificate)
-            bounds = {name: getattr(certificate, name) for name in ("upper_bound_gap", "lower_bound_gap")}
+            bounds = {name: getattr(certificate, name) for name in ("upper_gap_bound", "lower_gap_bound")}
             self.records[-1] = self.records[-1]._replace(**bounds)
             self.evaluated = (x, certificate)
 
@@ -866,7 +866,7 @@ class _Run:
         assert self.evaluated is not None
         iterations = 0 if self.seeking else int(self.state.iteration[0])
         _, last = self.evaluated
-        note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_bound_gap:.2g}"
+        note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_gap_bound:.2g}"
         self.progress.show((self.queries, iterations, self.clock.counted), note)
 
 

@@ -17,13 +17,15 @@ class Progress:
         Infinite where there is no limit.
     wanted : bool
         Whether anything is shown.
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, limits: tuple[float, ...], wanted: bool):
+    def __init__(self, limits: tuple[float, ...], wanted: bool, unit: str = "it") -> None:
         self._kind = next((k for k, limit in enumerate(limits) if math.isfinite(limit)), 0)
         total = limits[self._kind]
         self._total = total if math.isfinite(total) else None
-        self._bar = tqdm(total=self._total, disable=not wanted, unit_scale=True, mininterval=0.2)
+        self._bar = tqdm(total=self._total, disable=not wanted, unit=unit, unit_scale=True, mininterval=0.2)
 
     def __enter__(self) -> Progress:
         return self

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks
-from tiebreak.proofs.certificate import APPROXIMATE, Certificate
+from tiebreak.proofs import APPROXIMATE, Certificate
 
 if TYPE_CHECKING:
     import pandas
@@ -61,18 +61,18 @@ class Record(NamedTuple):
     seconds: float
     upper: float
     lower: float
-    upper_bound_gap: float
-    lower_bound_gap: float
+    upper_gap_bound: float
+    lower_gap_bound: float
     empty_cuts: int
 
 
 class History:
     """The records of a run as columns: ``history.queries``, ``history.upper``, …
 
-    Every field of :class:`Record` is an array of one entry a record, and ``queries`` is the sum over both levels.
+    Every field of :class:`Record` is an array of one entry per record, and ``queries`` is the sum over both levels.
     """
 
-    def __init__(self, records: list[Record]):
+    def __init__(self, records: list[Record]) -> None:
         self.records = tuple(records)
 
     def __len__(self) -> int:
@@ -113,10 +113,10 @@ class Result:
         The named parts of x, as views of it, where the domain has names for them; else ``{"x": x}``.
     upper, lower : float
         f(x) and g(x).
-    lower_bound_gap : float
+    lower_gap_bound : float
         A bound: g(x) − g* is at most this. NaN if nothing bounds g* from below, as g is not known to be convex
         (``convex=True`` says so) and has no ``floor``.
-    upper_bound_gap : float
+    upper_gap_bound : float
         A bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
         possible. NaN if nothing bounds f* from below, as f is not known to be convex and has no ``floor``.
     stationarity : float
@@ -154,8 +154,8 @@ class Result:
     parts: dict[str, np.ndarray]
     upper: float
     lower: float
-    upper_bound_gap: float
-    lower_bound_gap: float
+    upper_gap_bound: float
+    lower_gap_bound: float
     stationarity: float
     certificate: Certificate
     status: Status
@@ -191,10 +191,10 @@ class Result:
             ("method", self.method.name),
             ("status", self.message),
             ("upper f(x)", f"{self.upper:.6g}"),
-            *self._bound_rows("f", self.upper_bound_gap),
+            *self._bound_rows("f", self.upper_gap_bound),
             ("lower g(x)", f"{self.lower:.6g}"),
-            *self._bound_rows("g", self.lower_bound_gap),
-            *([("with probability", f" {confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
+            *self._bound_rows("g", self.lower_gap_bound),
+            *([("confidence", f"{confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
             *([(APPROXIMATE, "")] if self.certificate.approximate else []),
             ("iterations", f"{self.iterations:,}"),
             ("queries", f"{self.queries.upper:,} upper, {self.queries.lower:,} lower"),

@@ -14,11 +14,11 @@ from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.engine.digest import digest
 from tiebreak.methods import Method
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import packed, unpacked
+from tiebreak.proofs import packed, unpacked
 
-RESULT = checkpoint.Kind("saved result", 1, ValueError, "give the path of a file that Result.save wrote")
+RESULT = checkpoint.Kind("saved result", 2, ValueError, "give the path of a file that Result.save wrote")
 PLAIN = (
-    *("upper", "lower", "upper_bound_gap", "lower_bound_gap", "stationarity"),
+    *("upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity"),
     *("message", "iterations", "empty_cuts", "seconds", "wall_seconds"),
 )
 SAME = 1e-9  # relative: by how much values of the same functions may differ from one machine to another

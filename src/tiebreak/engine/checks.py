@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,19 @@ def matrix_shape(shape: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise ValueError(f"`shape` must be two whole numbers ≥ 1, got {shown(shape)}") from None
     return whole(rows, "shape[0]"), whole(columns, "shape[1]")
+
+
+def confidence(value: Any) -> float:
+    """Return a probability strictly between 0 and 1, the argument ``confidence`` of a call."""
+    number = as_float(value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"`confidence` must be a probability between 0 and 1, such as 0.95, got {shown(value)}")
+    return number
+
+
+def failure_probability(confidence: float) -> float:
+    """Return 1 − confidence in decimal digits, as people compute it: 0.05 for 0.95, not 0.050000000000000044."""
+    return float(1 - Decimal(str(confidence)))
 
 
 def flag(value: Any, name: str) -> bool:

@@ -302,9 +302,9 @@ def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any
     if result.status.failed:
         raise ValueError(result.message)
     if tol is not None and result.status is not Status.CERTIFIED:
-        upper = result.stationarity if math.isnan(result.upper_bound_gap) else result.upper_bound_gap
+        upper = result.stationarity if math.isnan(result.upper_gap_bound) else result.upper_gap_bound
         warnings.warn(
-            f"the bounds {upper:.2g} (secondary) and {result.lower_bound_gap:.2g} (training loss) are not "
+            f"the bounds {upper:.2g} (secondary) and {result.lower_gap_bound:.2g} (training loss) are not "
             f"within `tol` after {estimator.max_iter} passes: raise `max_iter` or `tol`, or scale the data",
             ConvergenceWarning,
             stacklevel=3,

@@ -50,8 +50,8 @@ class Theory:
         σ_f, σ_g and σ_l, the sub-Gaussian sizes of the noise in ∇f, ∇g and g.
     diameter : float, optional
         D of the domain.
-    delta : float
-        The probability with which the guarantee may fail, for all iterations together.
+    confidence : float
+        The probability with which the guarantee holds, for all iterations together.
     c : float
         The absolute constant of the paper's Lemma 4.1, which it leaves open.
     horizon : float, optional
@@ -74,7 +74,7 @@ class Theory:
     lower_noise: Number = None
     value_noise: Number = None
     diameter: Number = None
-    delta: float = 0.1
+    confidence: float = 0.9
     c: float = 1.0
     horizon: Number = None
 
@@ -83,10 +83,11 @@ class Theory:
             value = getattr(self, field.name)
             if value is None or (field.name == "horizon" and value == math.inf):
                 continue
-            above = {"above": 0.0} if field.name in ("delta", "c", "horizon") else {"least": 0.0}
+            if field.name == "confidence":
+                object.__setattr__(self, field.name, checks.confidence(value))
+                continue
+            above = {"above": 0.0} if field.name in ("c", "horizon") else {"least": 0.0}
             object.__setattr__(self, field.name, checks.real(value, field.name, **above))
-        if self.delta >= 1.0:
-            raise ValueError(f"`delta` must be a probability between 0 and 1, got {self.delta:g}")
 
     def for_problem(self, problem: Problem, horizon: float, seed: int = 0) -> Theory:
         """Return these constants with those that are not given estimated, for a number of iterations."""
@@ -110,7 +111,7 @@ class Theory:
             gradient=self.c * D * (2.0 * self.lower_smoothness * D + summed * self.lower_noise),
             exponent=exponent,
             dimension=dimension,
-            delta=self.delta,
+            delta=self.failure_probability,
             horizon=T,
         )
         steady = not convex and math.isfinite(T)
@@ -125,7 +126,12 @@ class Theory:
         elif step is None:
             step = constant(math.log(max(T, 2.0)) / max(T, 2.0) if convex else 1.0 / math.sqrt(T))
         scale = 4.0 * D * (self.lower_slope + self.lower_smoothness * D)
-        return {"step": step, "slack": spider_slack(scale, step, period, self.delta, T)}
+        return {"step": step, "slack": spider_slack(scale, step, period, self.failure_probability, T)}
+
+    @property
+    def failure_probability(self) -> float:
+        """The probability δ with which the guarantee may fail, 1 − ``confidence``."""
+        return checks.failure_probability(self.confidence)
 
     @property
     def watch(self) -> int:

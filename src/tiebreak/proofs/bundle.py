@@ -6,8 +6,8 @@ any weights μ ≥ 0 of sum 1 and λ ≥ 0,
     h(μ, λ) = Σ μ_i φ_i + Σ λ_j γ_j + min_{s ∈ Z} ⟨Σ μ_i a_i + Σ λ_j c_j, s − x⟩
 
 is a lower bound of f over these points, by one linear minimisation. h is concave and known from above by the atoms s that
-earlier weights gave; a linear program in the weights, of one row an atom, proposes the next ones. Its dual is the best point
-that is a mean of these atoms.
+earlier weights gave; a linear program in the weights, of one row per atom, proposes the next ones. Its dual is the best
+point that is a mean of these atoms.
 
 Kelley, The cutting-plane method for solving convex programs, 1960; Dantzig and Wolfe, Decomposition principle for linear
 programs, 1960.
@@ -24,10 +24,10 @@ from scipy.optimize import linprog
 from tiebreak.domains import least_value, lmo, spread
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 
-MAX_ATOMS = 60
-ACCURACY = 1e-3  # of the bound, relative to how far it lies below f's highest line at x
-NOTHING = 1e-200  # relative: the variation of a line on a set that is a point, for all that can be seen
-LARGEST = 1e7  # weight of a line of g, when all lines vary by about 1 on Z: without a limit the first programs have none
+MAX_ATOMS = 60  # linear minimisations for one bound
+ACCURACY = 1e-3  # error of the bound, relative to how far it lies below f's highest line at x
+LEAST_VARIATION = 1e-200  # relative variation of a line on a set that is a point, for all that can be seen
+LARGEST_WEIGHT = 1e7  # bound on the weight of a line of g, in units in which lines vary by about 1 on Z
 
 
 class Lines(NamedTuple):
@@ -111,7 +111,7 @@ def sizes(domain: Any, x: np.ndarray, lines: Lines) -> np.ndarray:
     found = []
     for value, gradient in zip(lines.values, np.abs(lines.gradients), strict=True):
         variation = float(spread(domain, gradient) + gradient @ np.abs(x))
-        found.append(max(abs(value), variation, NOTHING * gradient.max()) or 1.0)
+        found.append(max(abs(value), variation, LEAST_VARIATION * gradient.max()) or 1.0)
     return np.array(found)
 
 
@@ -124,7 +124,7 @@ def _program(values: np.ndarray, rows: np.ndarray, p: int) -> Any:
         b_ub=np.zeros(len(rows)),
         A_eq=[np.r_[np.ones(p), np.zeros(k + 1)]],
         b_eq=[1.0],
-        bounds=[(0.0, None)] * p + [(0.0, LARGEST)] * k + [(None, None)],
+        bounds=[(0.0, None)] * p + [(0.0, LARGEST_WEIGHT)] * k + [(None, None)],
         method="highs",
     )
 

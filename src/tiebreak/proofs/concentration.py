@@ -21,7 +21,7 @@ bound E z − z̄; each may fail with half of the probability that the statement
   and Minkowski it is at most D √(tr C) + λ S_y, with the sample covariance C of the pieces' gradients and the standard
   deviation S_y of their g(y) − g(x).
 
-The second is better where the samples vary less than their limits allow. The lower gap, for which nothing is chosen, and the
+The second is better where the samples vary less than their ranges allow. The lower gap, for which nothing is chosen, and the
 values use all samples, the upper gap the half on which λ and y were not chosen. A value has W = R, and a bound on either
 side.
 """
@@ -37,38 +37,38 @@ import numpy as np
 from tiebreak.objectives import Placed, Scaled, Stream, Sum
 from tiebreak.objectives.adapters.sources import Rows
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import minimum
+from tiebreak.proofs.exact import minimum
 from tiebreak.proofs.fresh import Choice, Sample, choices
 
-STATEMENTS = 4  # two gaps and two values, each of which may fail with an equal share of δ
-NO_POINT = -1
+STATEMENTS = 4  # statements about two gaps and two values, each of which may fail with an equal share of δ
+NO_POINT = -1  # index of a choice that compares g at x with itself
 
 
-class Spread(NamedTuple):
+class SampleRange(NamedTuple):
     """How much the samples of a level may differ; 0 if it is known exactly, ∞ if nothing is known."""
 
     values: float  # R, the length of an interval that holds all losses
     gradients: float  # G, the longest that the sampled part of a gradient may be
 
 
-def spread_of(objective: Any, resumed: bool = False) -> Spread:
+def range_of(objective: Any, resumed: bool = False) -> SampleRange:
     """Return what is known of the samples of an objective; of a run that was resumed, rows may have been read before."""
     if not objective.endless:
-        return Spread(0.0, 0.0)
+        return SampleRange(0.0, 0.0)
     if isinstance(objective, Stream):
         source = objective.draw
         if isinstance(source, Rows) and (source.repeat or resumed):  # x may depend on samples that come again
-            return Spread(math.inf, math.inf)
+            return SampleRange(math.inf, math.inf)
         low, high = objective.value_range
-        return Spread(high - low, objective.gradient_bound)
+        return SampleRange(high - low, objective.gradient_bound)
     if isinstance(objective, Scaled):
-        factor, inner = abs(objective.factor), spread_of(objective.objective, resumed)
-        return Spread(factor * inner.values, factor * inner.gradients) if factor > 0.0 else Spread(0.0, 0.0)
+        factor, inner = abs(objective.factor), range_of(objective.objective, resumed)
+        return SampleRange(factor * inner.values, factor * inner.gradients) if factor > 0.0 else SampleRange(0.0, 0.0)
     if isinstance(objective, Placed):
-        return spread_of(objective.objective, resumed)
+        return range_of(objective.objective, resumed)
     if isinstance(objective, Sum):
-        return next(spread_of(term, resumed) for term in objective.terms if term.endless)
-    return Spread(math.inf, math.inf)
+        return next(range_of(term, resumed) for term in objective.terms if term.endless)
+    return SampleRange(math.inf, math.inf)
 
 
 class Claims(NamedTuple):
@@ -83,10 +83,10 @@ class Claims(NamedTuple):
     multiplier: float
 
 
-class Moments:
+class PieceSums:
     """Sums over pieces, as deviations from one of them, so that equal pieces have no variance at all."""
 
-    def __init__(self, origin: Sample):
+    def __init__(self, origin: Sample) -> None:
         self.origin, self.count = origin, 0
         self.gradients = np.zeros((2, origin.f_gradient.size))
         self.products = np.zeros((2, 2))  # of the gradients of both levels
@@ -103,9 +103,9 @@ class Moments:
         self.numbers += numbers
         self.squares += numbers**2
 
-    def joined(self, other: Moments) -> Moments:
+    def joined(self, other: PieceSums) -> PieceSums:
         """Return the sums over the pieces of both, which must share their origin."""
-        both = Moments(self.origin)
+        both = PieceSums(self.origin)
         for name in ("count", "gradients", "products", "numbers", "squares"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
@@ -137,11 +137,13 @@ def numbers_of(sample: Sample) -> np.ndarray:
 
 
 class Bounded:
-    """What pieces of ``size`` samples each prove about x; ``spreads`` are those of both levels."""
+    """What pieces of ``size`` samples each prove about x; ``ranges`` are those of both levels."""
 
-    def __init__(self, problem: Problem, x: np.ndarray, points: Sequence[np.ndarray], spreads: Sequence[Spread], size: int):
+    def __init__(
+        self, problem: Problem, x: np.ndarray, points: Sequence[np.ndarray], ranges: Sequence[SampleRange], size: int
+    ) -> None:
         self.problem, self.x, self.size = problem, x, size
-        self.f, self.g = spreads
+        self.f, self.g = ranges
         self.diameter = problem.domain.diameter
         self.distances = [float(np.linalg.norm(point - x)) for point in points]
 
@@ -149,7 +151,7 @@ class Bounded:
         """Return what twice as many pieces as ``count`` prove, all together with probability 1 − δ."""
         share = delta / STATEMENTS
         origin = next(samples)
-        first, second = Moments(origin), Moments(origin)
+        first, second = PieceSums(origin), PieceSums(origin)
         first.add(origin)
         for k, sample in enumerate(samples, start=1):
             (first if k < count else second).add(sample)
@@ -165,14 +167,14 @@ class Bounded:
             multiplier=choice.multiplier,
         )
 
-    def choose(self, moments: Moments, share: float) -> Choice:
+    def choose(self, moments: PieceSums, share: float) -> Choice:
         """Return the multiplier and the other point whose bound on the upper gap is least."""
         falls = np.array([moments.mean(2 + k) for k in range(len(self.distances))])
         f_gradient, g_gradient = moments.gradient(np.array([1.0, 0.0])), moments.gradient(np.array([0.0, 1.0]))
         tried = choices(self.problem, self.x, f_gradient, g_gradient, falls)
         return min(tried, key=lambda choice: self.gap(moments, 1.0, choice, share))
 
-    def gap(self, moments: Moments, f_weight: float, choice: Choice, share: float) -> float:
+    def gap(self, moments: PieceSums, f_weight: float, choice: Choice, share: float) -> float:
         """Return a bound on E z; the weight of f is 1 for the upper gap and 0 for the lower one."""
         weights = np.array([f_weight, choice.multiplier])
         bound = -minimum(self.problem, moments.gradient(weights), self.x)
@@ -185,11 +187,11 @@ class Bounded:
             g_width += 2.0 * choice.multiplier * min(self.g.values, self.g.gradients * self.distances[choice.point])
         return bound + self.error_of_mean(moments, [f_width, g_width], deviation, share)
 
-    def error(self, moments: Moments, which: int, width: float, share: float) -> float:
+    def error(self, moments: PieceSums, which: int, width: float, share: float) -> float:
         """Return by how much the mean of a number may be wrong on either side."""
         return self.error_of_mean(moments, [width], moments.deviation(which), 0.5 * share)
 
-    def error_of_mean(self, moments: Moments, widths: Sequence[float], deviation: float, share: float) -> float:
+    def error_of_mean(self, moments: PieceSums, widths: Sequence[float], deviation: float, share: float) -> float:
         """Return by how much an expectation may exceed a mean: the better one of both inequalities."""
         n, pieces = self.size * moments.count, moments.count
         hoeffding = math.hypot(*widths) * math.sqrt(math.log(2.0 / share) / (2 * n))

@@ -13,9 +13,10 @@ from tiebreak.engine.randomness import Moments
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
 
-SHARES = 2.0 ** np.arange(-8, 5)  # of the multiplier of the estimated half-space: those that are tried
-AT_ONCE = 4096  # samples drawn by one call
-KEPT_BYTES = 256_000_000  # of samples that are kept for the end of a stream
+SHARES = 2.0 ** np.arange(-8, 5)  # multiples of the estimated half-space's multiplier that are tried
+SAMPLES_PER_DRAW = 4096  # samples drawn by one call
+KEPT_BYTES = 256_000_000  # size of the samples that are kept for the end of a stream
+FRESH = 0xF1E5  # part of the seed that sets the samples of certificates apart from those of runs
 
 Take = Callable[[Any, int], Any]  # (objective, size) -> batch
 
@@ -23,8 +24,9 @@ Take = Callable[[Any, int], Any]  # (objective, size) -> batch
 class Fresh:
     """A source of fresh samples that keeps what it gave, if that is not too much and says how large it is."""
 
-    def __init__(self, moments: Moments):
-        self.moments, self.kept, self.room = moments, [], float(KEPT_BYTES)  # type: ignore[var-annotated]
+    def __init__(self, moments: Moments) -> None:
+        self.moments, self.room = moments, float(KEPT_BYTES)
+        self.kept: list[Any] = []
 
     def __call__(self, objective: Any, size: int) -> Any:
         batch = draw(objective, next(self.moments), np.zeros(size, dtype=np.int64))
@@ -67,27 +69,28 @@ class Choice(NamedTuple):
     point: int  # y among the other points; −1: y = x
 
 
-def look(
+def sample_at(
     problem: Problem,
     x: np.ndarray,
     take: Take,
     size: int,
     points: Sequence[np.ndarray],
     exact: Sequence[Any],
-    known: np.ndarray | None,
+    others: np.ndarray | None,
 ) -> Sample:
     """Return what the next batch says at x, and of g at the other points; what is known exactly is given."""
     f, g, _ = problem
     f_value, f_gradient = exact[0] or value_and_gradient(f, [take(f, part) for part in pieces(size)], x)
     batches = [take(g, part) for part in pieces(size)] if g.endless else []
     g_value, g_gradient = exact[1] or value_and_gradient(g, batches, x)
-    others = known if known is not None else np.array([value_and_gradient(g, batches, point)[0] for point in points])
+    if others is None:
+        others = np.array([value_and_gradient(g, batches, point)[0] for point in points])
     return Sample(f_value, f_gradient, g_value, g_gradient, others)
 
 
 def pieces(size: int) -> list[int]:
     """Return about as many samples as equal numbers that are not too large."""
-    count = -(-size // AT_ONCE)
+    count = -(-size // SAMPLES_PER_DRAW)
     return [size // count] * count
 
 

@@ -29,15 +29,15 @@ from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
 from tiebreak.proofs.fresh import Take
 
-CHECKING = 0xC4EC  # sets the random numbers of a check apart from those of runs with the same seed
-SAMPLES = 32  # on which gradients are compared with values
-PLACES = (0.5, 0.1, 0.5, 0.01)  # of p on the way from x to another point of the domain, one for each line
-STEPS = (1e-3, 1e-4, 1e-2, 1e-5, 1e-6)  # h, relative to the way from x to p; most functions fit at the first one
-NEAR = 0.1  # the length of a line from x, relative to x, where no domain is given
-CLEAR = 0.01  # relative: smaller differences may have other reasons than a wrong gradient
-ROUNDING = 16.0  # units in the last place that a value may be wrong by
-AGREEING = 0.1  # relative: slopes of values at two steps that are called the same
-TELLING = 0.1  # the largest share of a slope that rounding may have at a step that counts
+CHECKING = 0xC4EC  # part of the seed that sets the random numbers of a check apart from those of runs
+SAMPLES = 32  # samples on which gradients are compared with values
+PLACES = (0.5, 0.1, 0.5, 0.01)  # places of p on the way from x to another point of the domain, one per line
+STEPS = (1e-3, 1e-4, 1e-2, 1e-5, 1e-6)  # steps h, relative to the way from x to p; most functions fit at the first one
+NEAR = 0.1  # length of a line from x, relative to x, where no domain is given
+CLEAR = 0.01  # relative difference below which the reason may be another one than a wrong gradient
+VALUE_ULPS = 16.0  # units in the last place by which a value may be wrong
+AGREEING = 0.1  # relative difference up to which slopes of values at two steps are called the same
+TELLING = 0.1  # largest share of a slope that rounding may have at a step that counts
 
 
 class GradientError(OracleError):
@@ -152,7 +152,7 @@ def check_gradients(problem: Problem, x: np.ndarray) -> None:
 class Watched:
     """A source of samples that checks the gradients of a stream on the first batch drawn of it, and so draws none itself."""
 
-    def __init__(self, take: Take, problem: Problem, x: np.ndarray):
+    def __init__(self, take: Take, problem: Problem, x: np.ndarray) -> None:
         self.take, self.problem, self.x = take, problem, x
         self.seen: list[Any] = []
 
@@ -218,7 +218,7 @@ def batch_of(term: Any, samples: int, rng: np.random.Generator) -> Any:
 class Function:
     """The mean of an objective over one batch, as a function of the point."""
 
-    def __init__(self, objective: Any, batch: Any, prefix: str = ""):
+    def __init__(self, objective: Any, batch: Any, prefix: str = "") -> None:
         self.objective, self.batch, self.prefix = objective, batch, prefix
         self.name = getattr(objective, "_name", type(objective).__name__)
 
@@ -238,7 +238,7 @@ class Function:
             before, after = self(p - h * v)[0], self(p + h * v)[0]
             difference = (after - before) / (2.0 * h)
             largest = max(abs(slope), abs(difference))
-            error = ROUNDING * unit_of((before, value, after)) * (max(map(abs, (before, value, after))) + size) / h
+            error = VALUE_ULPS * unit_of((before, value, after)) * (max(map(abs, (before, value, after))) + size) / h
             if not error <= TELLING * largest:
                 continue
             told[step] = difference

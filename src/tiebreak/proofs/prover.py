@@ -8,20 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import FRESH, NOTHING, Certificate, Floors, Look, conclude, joined, known, look_at, tighten
-from tiebreak.proofs.fresh import Fresh, Take
+from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, joined, known
+from tiebreak.proofs.exact import Look, conclude, look_at, tighten
+from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched
-from tiebreak.proofs.sampled import evaluate
+from tiebreak.proofs.sampled import certify_sampled
 
-BUNDLE, BUNDLE_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, if they are not larger than this
-TIGHTEN_FROM, TIGHTEN_GROWTH = 10.0, 1.5  # with tolerances: bounds how many times too large, and queries since the last time
-SAMPLES_SHARE = 0.15  # of the queries so far: fresh samples of a stream for a record …
-SAMPLES_LEAST, SAMPLES_MOST, FINAL_LEAST = 256, 100_000, 2048  # … in these limits, and for the last record
+KEPT_LOOKS, KEPT_BYTES = 8, 64_000_000  # records whose gradients are kept for the bounds, and the memory for them
+TIGHTEN_FROM = 10.0  # multiple of the tolerances from which on several half-spaces are tried
+TIGHTEN_GROWTH = 1.5  # factor by which queries have grown when they are tried again
+SAMPLES_SHARE = 0.15  # fresh samples of a stream for a record, as a share of the queries so far
+LEAST_SAMPLES, MOST_SAMPLES = 256, 100_000  # range of their number
+LEAST_FINAL_SAMPLES = 2048  # fresh samples for the result, at least
 
-Excess = Callable[[Certificate], float]  # by which factor bounds exceed the tolerances; infinite if there are none
+Excess = Callable[[Certificate], float]  # factor by which bounds exceed the tolerances; infinite if there are none
 Arrays = dict[str, np.ndarray]
 
 
@@ -36,7 +40,7 @@ class Prover(ABC):
 
     certain: bool
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.check = False  # whether gradients of streams are to be held against values, on the first samples drawn
 
@@ -74,22 +78,22 @@ class Prover(ABC):
         """Remember what :meth:`stored` returned."""
 
 
-def prover_of(problem: Problem, floors: Floors, delta: float, seed: list[int], sequential: bool) -> Prover:
-    """Return the prover for a problem: ``floors`` are known already, ``delta`` and ``seed`` are for streams.
+def prover_of(problem: Problem, floors: Floors, confidence: float, seed: list[int], sequential: bool) -> Prover:
+    """Return the prover for a problem: ``floors`` are known already, ``confidence`` and ``seed`` are for streams.
 
     ``sequential`` tells whether proofs may end the run.
     """
     if problem.upper.endless or problem.lower.endless:
-        return Sampled(problem, delta, Moments(seed[0], FRESH + 1, *seed[1:]), sequential)
-    return Exact(problem, floors)
+        return SampledProver(problem, confidence, Moments(seed[0], FRESH + 1, *seed[1:]), sequential)
+    return ExactProver(problem, floors)
 
 
-class Exact(Prover):
+class ExactProver(Prover):
     """Full passes over the data: bounds that hold for certain, tightened with the gradients of the last records."""
 
     certain = True
 
-    def __init__(self, problem: Problem, floors: Floors = NOTHING):
+    def __init__(self, problem: Problem, floors: Floors = NOTHING) -> None:
         super().__init__(problem)
         self.floors = joined(floors, known(problem))
         self.looks: list[Look] = []  # the last records with their gradients, the newest first
@@ -104,7 +108,7 @@ class Exact(Prover):
         certificate = conclude(self.problem, look, self.floors)
         if not look.finite:  # its gradients prove nothing
             return certificate
-        kept = max(1, min(BUNDLE, BUNDLE_BYTES // (3 * x.nbytes)))
+        kept = max(1, min(KEPT_LOOKS, KEPT_BYTES // (3 * x.nbytes)))
         self.looks = [look, *self.looks[: kept - 1]]
         # Several half-spaces, for which LPs are solved, may prove the tolerances where one does not.
         if 1.0 < excess(certificate) <= TIGHTEN_FROM and queries >= TIGHTEN_GROWTH * self.tightened_at:
@@ -120,10 +124,10 @@ class Exact(Prover):
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
         looks = {f"looks.{name}": np.array([getattr(look, name) for look in self.looks]) for name in Look._fields}
-        return {"floors": self.floors, "tightened_at": self.tightened_at}, looks
+        return {"floors": self.floors._asdict(), "tightened_at": self.tightened_at}, looks
 
     def restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
-        self.floors, self.tightened_at = Floors(*meta["floors"]), meta["tightened_at"]
+        self.floors, self.tightened_at = Floors(**meta["floors"]), meta["tightened_at"]
         columns = {name: arrays[f"looks.{name}"] for name in Look._fields}
         for k in range(len(columns["x"])):
             row: dict[str, Any] = {
@@ -132,21 +136,22 @@ class Exact(Prover):
             self.looks.append(Look(**row))
 
 
-class Sampled(Prover):
-    """Fresh samples of a stream: bounds that hold with probability 1 − δ for the result, proven or approximate."""
+class SampledProver(Prover):
+    """Fresh samples of a stream: bounds of the result that hold with a given confidence, proven or approximate."""
 
     certain = False
 
-    def __init__(self, problem: Problem, delta: float, moments: Moments, sequential: bool):
+    def __init__(self, problem: Problem, confidence: float, moments: Moments, sequential: bool) -> None:
         super().__init__(problem)
-        self.delta, self.moments, self.sequential = delta, moments, sequential
+        self.confidence, self.moments, self.sequential = confidence, moments, sequential
+        self.delta = checks.failure_probability(confidence)
         self.claims = 0  # how often the tolerances seemed to be reached, and bounds were made to prove it
         self.recent: tuple[Fresh, int] | None = None  # the samples of the last record, and their number
         self.resumed = False
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"delta": self.delta}
+        return {"confidence": self.confidence}
 
     def cost(self, queries: int) -> int:
         samples = self._samples(queries)
@@ -155,7 +160,7 @@ class Sampled(Prover):
     def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
         fresh, samples = Fresh(self.moments), self._samples(queries)
         take = Watched(fresh, self.problem, x) if self.check else fresh
-        certificate = self._evaluate(x, take, samples, self.delta, origin)
+        certificate = self._certify(x, take, samples, self.delta, origin)
         self.check = False
         self.recent = (fresh, samples)
         return certificate
@@ -168,29 +173,29 @@ class Sampled(Prover):
         """
         self.claims += 1
         delta = self.delta / (self.claims * (self.claims + 1))
-        certificate = self._evaluate(x, Fresh(self.moments), max(self._samples(queries), FINAL_LEAST), delta, origin)
-        return certificate._replace(confidence=1.0 - self.delta)  # that of all of them, of which this one is chosen
+        return self._certify(x, Fresh(self.moments), max(self._samples(queries), LEAST_FINAL_SAMPLES), delta, origin)
 
     def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
         """Return bounds that no decision depended on, from as many samples as are due."""
         delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta
         try:
-            certificate = self._evaluate(x, Fresh(self.moments), max(self._samples(queries), FINAL_LEAST), delta, origin)
+            return self._certify(x, Fresh(self.moments), max(self._samples(queries), LEAST_FINAL_SAMPLES), delta, origin)
         except EndOfStream:  # the samples of the last record know nothing of the steps since then
             fresh, samples = self.recent or (None, 0)
             take = fresh and fresh.again()
             if take is None:
                 raise
-            certificate = self._evaluate(x, take, samples, delta, origin)
-        return certificate._replace(confidence=1.0 - self.delta)
+            return self._certify(x, take, samples, delta, origin)
 
     def _samples(self, queries: int) -> int:
         """Return how many fresh samples a record takes at a level."""
-        return int(min(max(SAMPLES_SHARE * queries, SAMPLES_LEAST), SAMPLES_MOST))
+        return int(min(max(SAMPLES_SHARE * queries, LEAST_SAMPLES), MOST_SAMPLES))
 
-    def _evaluate(self, x: np.ndarray, take: Take, samples: int, delta: float, origin: np.ndarray | None) -> Certificate:
+    def _certify(self, x: np.ndarray, take: Take, samples: int, delta: float, origin: np.ndarray | None) -> Certificate:
+        """Return bounds that fail with probability ``delta``; the confidence is that of all from which they are chosen."""
         points = [] if origin is None else [origin]
-        return evaluate(self.problem, x, take, samples, delta, points, self.resumed)
+        certificate = certify_sampled(self.problem, x, take, samples, delta, points, self.resumed)
+        return certificate._replace(confidence=self.confidence)
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
         return {"fresh_moments": self.moments.count, "claims": self.claims}, {}

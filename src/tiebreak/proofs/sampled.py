@@ -1,6 +1,6 @@
 """Bounds on both gaps from fresh samples, for streams: they hold with a probability of at least 1 − δ.
 
-Where a stream says what limits its samples respect (``value_range`` and ``gradient_bound``), bounds are proven, for any
+Where a stream says what ranges its samples respect (``value_range`` and ``gradient_bound``), bounds are proven, for any
 distribution: ``concentration.py``. Else they are *approximate*, made of K batches of the samples as follows.
 
 The fresh samples are independent of x. The K batches give gradients ∇f_k, ∇g_k, unbiased and independent. A minimum over Z
@@ -14,11 +14,11 @@ their mean is a bound on the gap. At the upper level the half-space that contain
     f* − f(x)  ≥  min over s ∈ Z of ⟨∇f(x) + λ ∇g(x), s − x⟩ − λ (g(y) − g(x))      for any λ ≥ 0 and any y ∈ Z,
 
 f convex, whose terms are estimated likewise, batch by batch. λ and y are chosen on one half of the samples, on which their
-bound is best, and used on the other half, which knows nothing of that choice. The limits are Student's: with the numbers q_1
-… q_K, mean q̄ and standard deviation S, the expectation is at most q̄ + t S / √K, t the quantile of K − 1 degrees of freedom.
-That assumes that a number made of a whole batch is nearly normal, which samples cannot show: events that are rarer than one
-in as many samples as there are leave no trace in S. Each of the four statements (two gaps, two values) may fail with a
-probability of δ/4.
+bound is best, and used on the other half, which knows nothing of that choice. The confidence limits are Student's: with the
+numbers q_1 … q_K, mean q̄ and standard deviation S, the expectation is at most q̄ + t S / √K, t the quantile of K − 1 degrees
+of freedom. That assumes that a number made of a whole batch is nearly normal, which samples cannot show: events that are
+rarer than one in as many samples as there are leave no trace in S. Each of the four statements (two gaps, two values) may
+fail with a probability of δ/4.
 
 Mak, Morton and Wood, Monte Carlo bounding techniques for determining solution quality in stochastic programs, Operations
 Research Letters 1999, bound optimality gaps in this way.
@@ -39,16 +39,17 @@ from scipy.special import stdtrit
 from tiebreak.domains import settle
 from tiebreak.objectives.surveys import Survey, accurate
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import Certificate, doubt_of, gap, known, minimum
-from tiebreak.proofs.concentration import STATEMENTS, Bounded, Claims, spread_of
-from tiebreak.proofs.fresh import Choice, Sample, Take, choices, look, pieces
+from tiebreak.proofs.certificate import Certificate, gap, known
+from tiebreak.proofs.concentration import STATEMENTS, Bounded, Claims, range_of
+from tiebreak.proofs.exact import doubt_of, minimum
+from tiebreak.proofs.fresh import Choice, Sample, Take, choices, pieces, sample_at
 
-BATCHES = 10  # K, on each half of the samples
-PIECES = 2000  # at most as many on each half, where samples are bounded: the more, the better their variance is known
-LEAST_SAMPLES = 4 * BATCHES
+BATCHES = 10  # K, the number of batches on each half of the samples
+MAX_PIECES = 2000  # pieces on each half, where samples are bounded: the more, the better their variance is known
+LEAST_SAMPLES = 4 * BATCHES  # fresh samples that bounds need
 
 
-def evaluate(
+def certify_sampled(
     problem: Problem,
     x: np.ndarray,
     take: Take,
@@ -62,20 +63,20 @@ def evaluate(
     The point is moved into Z, in place, if it is outside by more than rounding. ``resumed`` tells whether the run that found
     it was read from a checkpoint, so that a source of rows may have begun anew.
     """
-    spreads = [spread_of(level, resumed) for level in problem[:2]]
+    ranges = [range_of(level, resumed) for level in problem[:2]]
     off, *others_off = (np.empty_like(x) for _ in range(1 + len(points)))
     points = [point.copy() for point in points]
     settled = [settle(problem.domain, *pair) for pair in zip((x, *points), (off, *others_off), strict=True)]
-    proven = bool(np.isfinite(spreads).all()) and all(settled)
-    count = min(max(samples // 2, 2), PIECES) if proven else BATCHES  # batches on each half
+    proven = bool(np.isfinite(ranges).all()) and all(settled)
+    count = min(max(samples // 2, 2), MAX_PIECES) if proven else BATCHES  # batches on each half
     size = max(samples // (2 * count), 1)
     exact = [None if level.endless else level.survey(x, off if settled[0] else None) for level in problem[:2]]
     others = None if problem.lower.endless else np.array(list(map(partial(ceiling, problem), points, others_off)))
     given = [survey and survey[:2] for survey in exact]
-    first = look(problem, x, take, size, points, given, others)
-    batches = chain([first], (look(problem, x, take, size, points, given, others) for _ in range(2 * count - 1)))
+    first = sample_at(problem, x, take, size, points, given, others)
+    batches = chain([first], (sample_at(problem, x, take, size, points, given, others) for _ in range(2 * count - 1)))
     if proven:
-        claims = Bounded(problem, x, points, spreads, sum(pieces(size))).claims(batches, count, delta)
+        claims = Bounded(problem, x, points, ranges, sum(pieces(size))).claims(batches, count, delta)
     else:
         claims = approximate_claims(problem, x, batches, delta)
     claims = with_rounding(problem, x, off if settled[0] else np.zeros_like(x), exact, first, claims)
@@ -121,8 +122,8 @@ def certificate_of(problem: Problem, claims: Claims) -> Certificate:
     return Certificate(
         upper=f,
         lower=g,
-        upper_bound_gap=min(gap(f, f_error, floors.upper), upper_gap),
-        lower_bound_gap=max(min(gap(g, g_error, floors.lower), lower_gap), 0.0),
+        upper_gap_bound=min(gap(f, f_error, floors.upper), upper_gap),
+        lower_gap_bound=max(min(gap(g, g_error, floors.lower), lower_gap), 0.0),
         stationarity=upper,
         multiplier=multiplier,
         floors=floors._replace(best_lower=g + g_error),
@@ -141,10 +142,12 @@ def approximate_claims(problem: Problem, x: np.ndarray, batches: Iterator[Sample
     for sample in batches:
         values.append((sample.f, sample.g))
         gaps.append((upper_number(problem, x, sample, choice), -minimum(problem, sample.g_gradient, x)))
-    upper, lower = (limit(column, quantile) for column in zip(*gaps, strict=True))
+    upper, lower = (confidence_limit(column, quantile) for column in zip(*gaps, strict=True))
     two_sided = float(stdtrit(2 * BATCHES - 1, 1.0 - delta / (2 * STATEMENTS)))
-    f, g = (limit(column, 0.0) for column in zip(*values, strict=True))
-    f_error, g_error = (limit(column, two_sided) - limit(column, 0.0) for column in zip(*values, strict=True))
+    f, g = (confidence_limit(column, 0.0) for column in zip(*values, strict=True))
+    f_error, g_error = (
+        confidence_limit(column, two_sided) - confidence_limit(column, 0.0) for column in zip(*values, strict=True)
+    )
     return Claims(f, f_error, g, g_error, upper, lower, choice.multiplier)
 
 
@@ -155,7 +158,7 @@ def choose(problem: Problem, x: np.ndarray, samples: list[Sample], quantile: flo
     falls = np.mean([sample.other - sample.g for sample in samples], axis=0)
 
     def bound(choice: Choice) -> float:
-        return limit([upper_number(problem, x, sample, choice) for sample in samples], quantile)
+        return confidence_limit([upper_number(problem, x, sample, choice) for sample in samples], quantile)
 
     return min(choices(problem, x, f_gradient, g_gradient, falls), key=bound)
 
@@ -168,7 +171,7 @@ def upper_number(problem: Problem, x: np.ndarray, sample: Sample, choice: Choice
     return weight * float(rise) - minimum(problem, direction, x)
 
 
-def limit(numbers: Sequence[float], quantile: float) -> float:
+def confidence_limit(numbers: Sequence[float], quantile: float) -> float:
     """Return an upper confidence limit of the expectation of independent numbers; of equal ones it is exact."""
     if min(numbers) == max(numbers):
         return float(numbers[0])

@@ -82,7 +82,7 @@ def bounds(method: str, problem: tiebreak.Problem, iterations: int) -> dict[str,
     """Return the bounds of Lemma 4.1 (STORM) or 4.2 (SPIDER), for all iterations together with probability 1 − δ."""
     chosen: Any = METHODS[method](preset="theory").for_problem(problem, Budget(iterations=iterations))
     k, t = chosen.theory, np.arange(iterations)
-    each = k.delta / iterations
+    each = k.failure_probability / iterations
     if method == "sbcgi":
         shrink, summed = np.sqrt(2.0 / (t + 1.0)), 3.0 / 2.0
 

@@ -48,7 +48,7 @@ def run(out: Path, max_queries: int, seed: int, echo: Callable[[str], None]) -> 
     start = np.zeros(d)
     echo(_row("x = 0", [train.value(start), np.nan, validation.value(start), np.nan, test.value(start), 0, 0]))
     for name, r in results.items():
-        values = [r.lower, r.lower_bound_gap, r.upper, r.upper_bound_gap, test.value(r.x), r.iterations, r.seconds]
+        values = [r.lower, r.lower_gap_bound, r.upper, r.upper_gap_bound, test.value(r.x), r.iterations, r.seconds]
         echo(_row(name if name == r.method.name else f"{name}: {r.method.name}", values))
     plot_results(results).savefig(out, dpi=150)
     echo(f"\nThe figure is in {out}. The bounds are proven, not estimated.")

@@ -102,14 +102,14 @@ def start(seed: int, iterations: int) -> Outcome:
         x0=x0,
         max_queries=None,
         max_iterations=REFERENCE,
-        callback=lambda seen: seen.lower_bound_gap <= EXACT * seen.lower,
+        callback=lambda seen: seen.lower_gap_bound <= EXACT * seen.lower,
     )
     record = {
         "lower": problem.lower.value(x0),
         "upper": problem.upper.value(x0),
         "recovery": recovery(problem.domain.parts(x0)["D"], atoms.dictionary),
         "best_lower": best.lower,
-        "lower_bound_gap": float(best.lower_bound_gap),
+        "lower_gap_bound": float(best.lower_gap_bound),
     }
     codes = problem.lower.objective.codes
     return Outcome({"x0": x0, "codes": np.ascontiguousarray(codes.T)}, record)
@@ -201,7 +201,7 @@ def starts(runs: Runs) -> Table:
     head = ["seed", "g(x0) − g*", "g*", "proven: less by at most", "f(x0)", "recovery of x0"]
     records = {seed: outcome.record for seed, outcome in runs.of("dictionary/start").items()}
     rows = [
-        [seed, r["lower"] - r["best_lower"], f"{r['best_lower']:.6g}", r["lower_bound_gap"], r["upper"], r["recovery"]]
+        [seed, r["lower"] - r["best_lower"], f"{r['best_lower']:.6g}", r["lower_gap_bound"], r["upper"], r["recovery"]]
         for seed, r in records.items()
     ]
     return Table("First points and reference values", head, rows)

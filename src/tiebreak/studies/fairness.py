@@ -30,7 +30,7 @@ MEASURES = (
     Measure("accuracy", "accuracy on the test people", "linear"),
     Measure("p_rule", "p-rule on the test people", "linear"),
     Measure("upper", "squared covariance f(x)"),
-    Measure("lower_bound_gap", "proven: g(x) − g* at most"),
+    Measure("lower_gap_bound", "proven: g(x) − g* at most"),
 )
 
 
@@ -127,7 +127,7 @@ def claims(traces: Traces, looser: Mapping[float, Mapping[int, Outcome]]) -> lis
         Claim("The covariance f is lower than that of the plain classifier", "here",
               *together(**{_word(label): fewer(at(each, "upper"), plain["upper"]) for label, each in traces.items()})),
         Claim("SBCGI, SBCGF and CG-BiO end with a smaller proven lower gap than DBGD", "here",
-              *together(**{_word(label): fewer(at(traces[label], "lower_bound_gap"), at(traces["DBGD"], "lower_bound_gap"))
+              *together(**{_word(label): fewer(at(traces[label], "lower_gap_bound"), at(traces["DBGD"], "lower_gap_bound"))
                            for label in ("SBCGI", "SBCGF", "CG-BiO")})),
         Claim(f"If g may exceed its least value by {loose:g}, the p-rule rises above that of the plain classifier", "here",
               *fewer(plain["p_rule"], at(looser[loose], "p_rule"))),

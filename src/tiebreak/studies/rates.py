@@ -32,7 +32,7 @@ TOLERANCE = 0.05  # of slopes
 CONFIDENCE = 0.95
 FEWEST = 5  # seeds that decide anything
 EPSILONS = tuple(2.0**-k for k in range(1, 9))  # of the first upper gap
-DELTA = tiebreak.Theory().delta
+DELTA = tiebreak.Theory().failure_probability
 METHODS = {"sbcgi": tiebreak.SBCGI, "sbcgf": tiebreak.SBCGF}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import joblib
 
+from tiebreak.engine.files import write_atomically
 from tiebreak.studies import runner
 from tiebreak.studies.drawing import Figure, draw, images
 from tiebreak.studies.report import Part, Pictures, page
@@ -72,11 +73,11 @@ def reproduce(
             **versions(),
         }
         text = page("Reproduction report", _lead(plan), parts, pictures, facts, runner.failures(report))
-        _write(out / "report.html", text)
+        write_atomically(out / "report.html", text.encode())
         (out / "failures.txt").unlink(missing_ok=True)
         if report.failed:
             details = "\n".join(f"{done.task.key}\n{done.details or done.error}" for done in report.failed)
-            _write(out / "failures.txt", details)
+            write_atomically(out / "failures.txt", details.encode())
     except OSError as error:
         raise StoreError(f"the report could not be written: {error}; finished runs are kept in {store.folder}") from error
     for line in runner.failures(report):
@@ -136,13 +137,3 @@ def _write_summary(path: Path, tasks: dict[str, list[Task]], store: Store) -> No
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(path.name + ".part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak
-from tiebreak.driver.checkpoint import write_whole
+from tiebreak.engine.files import write_atomically
 from tiebreak.studies.study import Outcome, Task
 
 
@@ -70,8 +70,8 @@ class Store:
         text, mark = json.dumps(description, indent=1).encode(), f".{os.getpid()}"  # two commands may do the same run
         try:
             self.place(task, "").parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.place(task, ".npz"), lambda file: np.savez_compressed(file, **outcome.arrays), mark)  # type: ignore[arg-type]
-            write_whole(self.place(task, ".json"), lambda file: file.write(text), mark)
+            write_atomically(self.place(task, ".npz"), lambda file: np.savez_compressed(file, **outcome.arrays), mark)  # type: ignore[arg-type]
+            write_atomically(self.place(task, ".json"), text, mark)
         except OSError as error:
             raise StoreError(f"{self.place(task, '.npz')} could not be written: {error.strerror or error}") from error
 

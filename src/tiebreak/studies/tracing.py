@@ -10,7 +10,7 @@ import numpy as np
 import tiebreak
 from tiebreak.studies.study import Outcome
 
-COLUMNS = ("queries", "seconds", "phase", "lower", "upper", "lower_bound_gap", "upper_bound_gap", "empty_cuts")
+COLUMNS = ("queries", "seconds", "phase", "lower", "upper", "lower_gap_bound", "upper_gap_bound", "empty_cuts")
 
 
 def solved(problem: tiebreak.Problem, method: str | tiebreak.Method, **arguments: Any) -> tiebreak.Result:
@@ -91,8 +91,8 @@ def trace(
         "seconds": result.seconds,
         "lower": result.lower,
         "upper": result.upper,
-        "lower_bound_gap": result.lower_bound_gap,
-        "upper_bound_gap": result.upper_bound_gap,
+        "lower_gap_bound": result.lower_gap_bound,
+        "upper_gap_bound": result.upper_gap_bound,
         "stationarity": result.stationarity,
         "empty_cuts": result.empty_cuts,
         "lower_floor": floors.lower,

@@ -1,0 +1,160 @@
+"""Bounds on both gaps from full gradients at points of the domain.
+
+Lower level: g is convex, so that for any points y_j of Z
+
+    g* ≥ min over s ∈ Z of max_j g(y_j) + ⟨∇g(y_j), s − y_j⟩;
+
+with x alone that is the Frank-Wolfe gap, g(x) − g* ≤ max over s ∈ Z of ⟨∇g(x), x − s⟩.
+
+Upper level: with ḡ the least g seen at any point, the half-spaces g(y_j) + ⟨∇g(y_j), s − y_j⟩ ≤ ḡ contain every minimiser
+of g. If f is convex, f* is at least the least value, over the points of Z in all of them, of max_i f(y_i) + ⟨∇f(y_i), s −
+y_i⟩. One half-space, that of x, has its best multiplier from the cut oracle; for several see ``bundle.py``, for streams
+``sampled.py``.
+
+Rounding is part of every proof. Each value and gradient comes with a bound of its error (``Objective.survey``), each linear
+minimisation with a number that is proven not to exceed its minimum (``least_value``), and each point with how far it may be
+from Z (``settle``); all of these widen the bounds. Where g is not known to be convex its tangents prove nothing. What the
+objectives know of themselves (``floor``) holds always.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
+from tiebreak.domains.rounding import quiet
+from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
+from tiebreak.problem import Problem
+from tiebreak.proofs.bundle import Lines, best_bound
+from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap
+
+STRIDES = (0.2, 0.5)  # steps, by turns, from x towards the point that a bundle proposes: there it takes the next half-space
+
+
+class Look(NamedTuple):
+    """A point of Z with the values and gradients of both levels, and what rounding leaves in doubt.
+
+    For every s of Z, f(s) ≥ f + ⟨∇f, s − x⟩ − f_doubt if f is convex, as computed, and likewise g.
+    """
+
+    x: np.ndarray
+    f: float
+    f_gradient: np.ndarray
+    f_error: float  # |f − f(x)| is at most this
+    f_doubt: float
+    g: float
+    g_gradient: np.ndarray
+    g_error: float
+    g_doubt: float
+    ceiling: float  # ≥ g*, as x is near enough to a point of Z
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite."""
+        gradients = np.isfinite(self.f_gradient).all() and np.isfinite(self.g_gradient).all()
+        return bool(math.isfinite(self.f) and math.isfinite(self.g) and gradients)
+
+
+@quiet
+def look_at(problem: Problem, x: np.ndarray) -> Look:
+    """Evaluate both levels in full at a point that is moved into Z, in place, if it is outside by more than rounding."""
+    off = np.empty_like(x)
+    settled = settle(problem.domain, x, off)
+    f, g = (level.survey(x, off if settled else None) for level in (problem.upper, problem.lower))
+    f_doubt, g_doubt = (doubt_of(problem, x, survey) for survey in (f, g))
+    ceiling = g.value + g.value_error + FEW_OPERATIONS * UNIT * abs(g.value) if settled else math.inf
+    return Look(x, f.value, f.gradient, f.value_error, f_doubt, g.value, g.gradient, g.value_error, g_doubt, ceiling)
+
+
+def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
+    """Return by how much the tangent of an objective at x may be too high on Z, inner products with it included."""
+    error = survey.gradient_error + (2 * x.size + FEW_OPERATIONS) * UNIT * np.abs(survey.gradient)
+    value_error = survey.value_error + FEW_OPERATIONS * UNIT * abs(survey.value)
+    return value_error + float(spread(problem.domain, error) + error @ np.abs(x))
+
+
+@quiet
+def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
+    """Return what one point proves, with its own half-space."""
+    if not look.finite:
+        return Certificate(look.f, look.g, math.nan, math.nan, math.nan, math.nan, floors, x=look.x)
+    floors = floors._replace(best_lower=min(floors.best_lower, look.ceiling))
+    if problem.lower.convex:
+        lower = look.g - look.g_doubt + min(minimum(problem, look.g_gradient, look.x), 0.0)
+        floors = floors._replace(lower=max(floors.lower, lower))
+    check_consistent(floors)
+    room = floors.best_lower - look.g + look.g_doubt  # ⟨∇g(x), s − x⟩ is at most this at all minimisers s of g
+    offset = float(look.g_gradient @ look.x) + room
+    multiplier = 0.0
+    if math.isfinite(room):
+        multiplier = cut_lmo(problem.domain, look.f_gradient, look.g_gradient, offset, np.empty_like(look.x))[1]
+    stationarity = decrease(problem, look, multiplier, room)
+    if problem.upper.convex:
+        # Where g is not known to be convex its half-space proves nothing, but f* is no less than the least f on all of Z.
+        proof = stationarity if problem.lower.convex else decrease(problem, look, 0.0, room)
+        floors = floors._replace(upper=max(floors.upper, look.f - proof))
+    return Certificate(
+        upper=look.f,
+        lower=look.g,
+        upper_gap_bound=gap(look.f, look.f_error, floors.upper),
+        lower_gap_bound=max(gap(look.g, look.g_error, floors.lower), 0.0),
+        stationarity=stationarity,
+        multiplier=float(multiplier),
+        floors=floors,
+        cuts=(HalfSpace(look.g_gradient, offset),) if problem.lower.convex and math.isfinite(offset) else (),
+        multipliers=np.array([multiplier], dtype=np.float64),
+        x=look.x,
+    )
+
+
+@quiet
+def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundle: int) -> Certificate:
+    """Return a certificate of the first of some points from the half-spaces of all, and of further ones up to a number."""
+    first, floors = looks[0], certificate.floors
+    x, looks, convex = first.x, list(looks), bool(problem.upper.convex)
+    while True:
+        upper = Lines.of(x, [(look.x, look.f, look.f_gradient, look.f_doubt) for look in looks])
+        lower = Lines.of(x, [(look.x, look.g, look.g_gradient, look.g_doubt) for look in looks])
+        if problem.lower.convex:
+            found = best_bound(problem.domain, x, lower, Lines.none(x.size)).value
+            floors = floors._replace(lower=max(floors.lower, found))
+        allowed = lower.below(floors.best_lower) if problem.lower.convex else Lines.none(x.size)
+        bound = best_bound(problem.domain, x, upper if convex else upper.first(), allowed)
+        if convex:
+            floors = floors._replace(upper=max(floors.upper, bound.value))
+        check_consistent(floors)
+        if len(looks) >= bundle:
+            break
+        stride = STRIDES[len(looks) % len(STRIDES)]
+        look = look_at(problem, x + stride * (bound.point - x))
+        if not look.finite:
+            break
+        looks.append(look)
+        floors = conclude(problem, look, floors).floors
+    return certificate._replace(
+        upper_gap_bound=gap(first.f, first.f_error, floors.upper),
+        lower_gap_bound=max(gap(first.g, first.g_error, floors.lower), 0.0),
+        stationarity=certificate.stationarity if convex else min(certificate.stationarity, certificate.upper - bound.value),
+        floors=floors,
+        cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(allowed.values, allowed.gradients, strict=True)),
+        multipliers=bound.lower,
+    )
+
+
+def decrease(problem: Problem, look: Look, multiplier: float, room: float) -> float:
+    """Return a bound on how far f's tangent falls on Z, if a multiple of what g's tangent exceeds its room by is added."""
+    if math.isinf(multiplier):
+        return math.inf
+    direction = look.f_gradient + multiplier * look.g_gradient if multiplier > 0.0 else look.f_gradient
+    allowance = multiplier * room if multiplier > 0.0 else 0.0
+    return look.f_doubt + allowance - minimum(problem, direction, look.x)
+
+
+def minimum(problem: Problem, c: np.ndarray, x: np.ndarray) -> float:
+    """Return a number that ⟨c, s − x⟩ is proven not to be below for any s of Z."""
+    atom = np.empty_like(x)
+    lmo(problem.domain, c, atom)
+    return float(least_value(problem.domain, c, atom) - c @ x)
