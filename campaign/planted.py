@@ -247,7 +247,7 @@ def of_parts(rng: Generator, x: np.ndarray, wanted: np.ndarray, units: np.ndarra
         rows = np.zeros((len(term.matrix), x.size))
         rows[:, own] = term.matrix
         terms.append((Fraction(1), term._replace(rows=Exact.of(rows), matrix=rows)))
-        recipes.append(Recipe("Part", term.recipe, name))
+        recipes.append(Recipe("OnPart", term.recipe, name))
     return Total(Combination([1.0] * len(recipes), recipes), tuple(terms))
 
 

@@ -64,10 +64,10 @@ TAKES_ARRAYS = {
     "LeastSquares A": ("A", lambda bad: LeastSquares(bad, b)),
     "Logistic A": ("A", lambda bad: tiebreak.Logistic(bad, [0, 1])),
     "Huber A": ("A", lambda bad: tiebreak.Huber(bad, b)),
-    "Covariance A": ("A", lambda bad: tiebreak.Covariance(bad, [0, 1])),
-    "Dictionary A": ("A", lambda bad: tiebreak.Dictionary(bad, np.ones((1, 3)))),
-    "Dictionary codes": ("codes", lambda bad: tiebreak.Dictionary(A, bad)),
-    "JointDictionary A": ("A", lambda bad: tiebreak.JointDictionary(bad)),
+    "SquaredCovariance A": ("A", lambda bad: tiebreak.SquaredCovariance(bad, [0, 1])),
+    "DictionaryLoss A": ("A", lambda bad: tiebreak.DictionaryLoss(bad, np.ones((1, 3)))),
+    "DictionaryLoss codes": ("codes", lambda bad: tiebreak.DictionaryLoss(A, bad)),
+    "JointDictionaryLoss A": ("A", lambda bad: tiebreak.JointDictionaryLoss(bad)),
     "ConeDistance matrices": ("matrices", lambda bad: tiebreak.ConeDistance(bad, [[1.0]], "orthant")),
 }
 TAKES_VECTORS = {
@@ -75,7 +75,7 @@ TAKES_VECTORS = {
     "LeastSquares sample_weight": ("sample_weight", lambda bad: LeastSquares(A, b, bad)),
     "Logistic y": ("y", lambda bad: tiebreak.Logistic(A, bad)),
     "SquaredNorm center": ("center", SquaredNorm),
-    "Covariance sensitive": ("sensitive", lambda bad: tiebreak.Covariance(A, bad)),
+    "SquaredCovariance sensitive": ("sensitive", lambda bad: tiebreak.SquaredCovariance(A, bad)),
 }
 TAKES_POINTS = {  # for which small numbers are as good as any
     "Hull points": ("points", tiebreak.Hull),
@@ -115,7 +115,7 @@ TAKES_NUMBERS = {
 TAKES_FLAGS = {
     "Polytope warm_start": ("warm_start", lambda bad: tiebreak.Polytope(bounds=(np.zeros(2), np.ones(2)), warm_start=bad)),
     "Rows repeat": ("repeat", lambda bad: tiebreak.sources.Rows([A], bad)),
-    "JointDictionary sums": ("sums", lambda bad: tiebreak.JointDictionary(A, bad)),
+    "JointDictionaryLoss sums": ("sums", lambda bad: tiebreak.JointDictionaryLoss(A, bad)),
     "FiniteSum convex": ("convex", lambda bad: known(convex=bad)),
 }
 

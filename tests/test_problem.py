@@ -10,18 +10,18 @@ import pytest
 from tiebreak import (
     SBCGF,
     Columns,
-    Covariance,
-    Dictionary,
+    DictionaryLoss,
     FiniteSum,
-    JointDictionary,
+    JointDictionaryLoss,
     L1Ball,
     L2Ball,
     LeastSquares,
     Logistic,
-    Part,
+    OnPart,
     Problem,
     Product,
     SpiderFW,
+    SquaredCovariance,
     SquaredNorm,
     minimize,
     power,
@@ -82,7 +82,7 @@ def test_an_objective_as_large_as_the_first_parts_acts_on_them(size):
 
 @pytest.mark.parametrize(("name", "low", "high"), [("D", 0, 6), ("X", 6, 18), ("w", 18, 21)])
 def test_an_objective_of_a_named_part_finds_its_place(name, low, high):
-    problem = Problem(3.0 * Part(on(high - low), name) + SquaredNorm(), Part(SquaredNorm(), name), PRODUCT)
+    problem = Problem(3.0 * OnPart(on(high - low), name) + SquaredNorm(), OnPart(SquaredNorm(), name), PRODUCT)
     part, whole = POINT[low:high], SquaredNorm().value(POINT)
     assert problem.upper.value(POINT) == pytest.approx(3.0 * on(high - low).value(part) + whole, rel=1e-13)
     assert problem.lower.value(POINT) == pytest.approx(SquaredNorm().value(part), rel=1e-13)
@@ -93,7 +93,7 @@ def test_an_objective_of_a_named_part_finds_its_place(name, low, high):
 def test_parts_of_parts_have_names_with_dots():
     nested = Product(first=(L1Ball(1.0), 2), both=Product(u=(L1Ball(1.0), 3), v=(L1Ball(1.0), 4)))
     x = np.arange(9.0)
-    problem = Problem(Part(SquaredNorm(), "both"), Part(on(4), "both.v"), nested)
+    problem = Problem(OnPart(SquaredNorm(), "both"), OnPart(on(4), "both.v"), nested)
     assert problem.upper.value(x) == SquaredNorm().value(x[2:])
     assert problem.lower.value(x) == on(4).value(x[5:])
 
@@ -101,12 +101,12 @@ def test_parts_of_parts_have_names_with_dots():
 def test_the_continual_dictionary_problem_needs_no_names():
     domain = Product(D=Columns(L2Ball(1.0), (2, 3)), X=Columns(L1Ball(3.0), (3, 4)))
     codes = np.random.default_rng(2).standard_normal((3, 5))
-    problem = Problem(JointDictionary(DATA), Dictionary(np.ones((2, 5)), codes), domain)
+    problem = Problem(JointDictionaryLoss(DATA), DictionaryLoss(np.ones((2, 5)), codes), domain)
     x = domain.random_point(np.random.default_rng(1))
     D, X = (domain.parts(x)[name] for name in ("D", "X"))
     assert problem.upper.value(x) == pytest.approx(0.5 * np.mean(np.sum((DATA - D @ X) ** 2, axis=0)), rel=1e-13)
     assert problem.lower.value(x) == pytest.approx(0.5 * np.mean(np.sum((1.0 - D @ codes) ** 2, axis=0)), rel=1e-13)
-    mixed = Problem(JointDictionary(DATA) + 0.1 * Dictionary(np.ones((2, 5)), codes), problem.lower, domain)
+    mixed = Problem(JointDictionaryLoss(DATA) + 0.1 * DictionaryLoss(np.ones((2, 5)), codes), problem.lower, domain)
     assert mixed.upper.value(x) == pytest.approx(problem.upper.value(x) + 0.1 * problem.lower.value(x), rel=1e-13)
 
 
@@ -115,7 +115,7 @@ def test_a_python_function_of_a_part_runs():
         return 0.5 * float((x - 0.1) @ (x - 0.1)), x - 0.1
 
     domain = Product(u=(L1Ball(1.0), 2), w=(L1Ball(1.0), 3))
-    lower = Part(FiniteSum(4, 3, pull, convex=True), "w")
+    lower = OnPart(FiniteSum(4, 3, pull, convex=True), "w")
     method = SBCGF(step=0.003, slack=1e-6, initial=SpiderFW(level="lower", step=power(2.0, 1.0, shift=2.0)))
     result = minimize(Problem(SquaredNorm(np.full(5, 0.2)), lower, domain), method, max_queries=3000)
     np.testing.assert_allclose(result.parts["w"], np.full(3, 0.1), atol=0.04)
@@ -123,13 +123,13 @@ def test_a_python_function_of_a_part_runs():
 
 
 def test_a_problem_is_made_of_its_own_parts_again():
-    problem = Problem(Part(SquaredNorm(), "w"), on(6), PRODUCT)
+    problem = Problem(OnPart(SquaredNorm(), "w"), on(6), PRODUCT)
     again = Problem(*problem)
     assert again.upper.value(POINT) == problem.upper.value(POINT)
     assert again.lower.value(POINT) == problem.lower.value(POINT)
 
 
-SENSITIVE = Covariance(np.ones((2, 3)), [0.0, 1.0])
+SENSITIVE = SquaredCovariance(np.ones((2, 3)), [0.0, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,17 @@ SENSITIVE = Covariance(np.ones((2, 3)), [0.0, 1.0])
     [
         ((SquaredNorm(), on(7), PRODUCT), "must agree, but `lower` has 7, `domain` has 21"),
         ((SquaredNorm(), on(3), PRODUCT), "must agree, but `lower` has 3, `domain` has 21"),
-        ((Part(LOSS, "v"), LOSS, PRODUCT), "`upper` depends on the part 'v', but the parts of `domain` are D, X, w"),
-        ((LOSS, Part(LOSS, "w"), L1Ball(1.0)), "`lower` depends on the part 'w'.* none, as L1Ball is no Product"),
-        ((SquaredNorm(), Part(LOSS, "X"), PRODUCT), "must agree, but the part 'X' has 12, `lower` has 3 there"),
-        ((SquaredNorm(), Part(SENSITIVE, "w"), PRODUCT), "`lower` must be convex"),
-        ((JointDictionary(DATA), SquaredNorm(), PRODUCT), "`upper` must have p · 6 variables for p atoms.*got 21"),
-        ((Part(JointDictionary(DATA), "w"), SquaredNorm(), PRODUCT), "`upper` must have p · 6 variables.*got 3"),
-        ((LOSS + JointDictionary(DATA), LOSS, L1Ball(1.0)), "`upper` must have p · 6 variables.*got 3"),
-        ((SquaredNorm(), on(6) + Part(on(3), "w") + Part(on(7), "w"), PRODUCT), "the part 'w' has 3, `lower` has 7 there"),
+        ((OnPart(LOSS, "v"), LOSS, PRODUCT), "`upper` depends on the part 'v', but the parts of `domain` are D, X, w"),
+        ((LOSS, OnPart(LOSS, "w"), L1Ball(1.0)), "`lower` depends on the part 'w'.* none, as L1Ball is no Product"),
+        ((SquaredNorm(), OnPart(LOSS, "X"), PRODUCT), "must agree, but the part 'X' has 12, `lower` has 3 there"),
+        ((SquaredNorm(), OnPart(SENSITIVE, "w"), PRODUCT), "`lower` must be convex"),
+        ((JointDictionaryLoss(DATA), SquaredNorm(), PRODUCT), "`upper` must have p · 6 variables for p atoms.*got 21"),
+        ((OnPart(JointDictionaryLoss(DATA), "w"), SquaredNorm(), PRODUCT), "`upper` must have p · 6 variables.*got 3"),
+        ((LOSS + JointDictionaryLoss(DATA), LOSS, L1Ball(1.0)), "`upper` must have p · 6 variables.*got 3"),
+        (
+            (SquaredNorm(), on(6) + OnPart(on(3), "w") + OnPart(on(7), "w"), PRODUCT),
+            "the part 'w' has 3, `lower` has 7 there",
+        ),
     ],
 )
 def test_objectives_that_fit_no_part_are_named(parts, message):
@@ -155,7 +158,7 @@ def test_objectives_that_fit_no_part_are_named(parts, message):
 def test_a_lower_objective_that_loses_convexity_by_a_sign_or_a_term_is_refused():
     rng = np.random.default_rng(0)
     convex = LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9))
-    other = Covariance(rng.standard_normal((9, 4)), np.arange(9) % 2.0)
+    other = SquaredCovariance(rng.standard_normal((9, 4)), np.arange(9) % 2.0)
     for lower in (-1.0 * convex, convex + (-5.0) * SquaredNorm(np.zeros(4)), convex + other, 2.0 * (convex + other)):
         assert lower.convex is False
         with pytest.raises(ValueError, match="^`lower` must be convex"):

@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
 from tiebreak.engine.checks import all_finite
-from tiebreak.objectives import Part, Placed, Scaled, Sum, as_objective
+from tiebreak.objectives import OnPart, Placed, Scaled, Sum, as_objective
 
 
 class _Problem(NamedTuple):
@@ -23,7 +23,7 @@ class Problem(_Problem):
     """Among the minimisers of ``lower`` over ``domain``, find the one that is best for ``upper``.
 
     Over a :class:`Product`, an objective may depend on some parts only: on the first ones, if it has as many variables as
-    they have together, or on the one that it names, ``Part(objective, "w")``.
+    they have together, or on the one that it names, ``OnPart(objective, "w")``.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def _placed(objective: Any, level: str, domain: Any) -> Any:
         return Sum(*(_placed(term, level, domain) for term in objective.terms))
     if isinstance(objective, Scaled):
         return Scaled(objective.factor, _placed(objective.objective, level, domain))
-    if isinstance(objective, Part):
+    if isinstance(objective, OnPart):
         return _on_part(objective, level, domain)
     size = objective.dimension
     stops = [where.stop for _, _, where in domain.named_parts()] if isinstance(domain, Product) else []
     return Placed(objective, 0, size, domain.dimension) if size in stops[:-1] else objective
 
 
-def _on_part(part: Part, level: str, domain: Any) -> Placed:
+def _on_part(part: OnPart, level: str, domain: Any) -> Placed:
     places = dict(_places(domain)) if isinstance(domain, Product) else {}
     if part.name not in places:
         names = ", ".join(places) if places else f"none, as {type(domain).__name__} is no Product"

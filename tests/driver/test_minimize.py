@@ -13,7 +13,7 @@ import pytest
 from conftest import QUICK, callable_copy, make_objective
 
 import tiebreak
-from tiebreak import SBCGF, SBCGI, Covariance, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, Status, minimize
+from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, LeastSquares, OracleError, Problem, SquaredCovariance, Status, minimize
 from tiebreak.engine import interpreted
 from tiebreak.proofs.prover import ExactProver
 
@@ -493,7 +493,7 @@ def test_bounds_that_only_the_last_record_proves_are_certified():
 def test_a_result_shows_the_stationarity_where_f_is_not_convex():
     rng = np.random.default_rng(0)
     lower = LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9))
-    problem = Problem(Covariance(rng.standard_normal((9, 4)), np.arange(9) % 2.0), lower, L1Ball(1.0))
+    problem = Problem(SquaredCovariance(rng.standard_normal((9, 4)), np.arange(9) % 2.0), lower, L1Ball(1.0))
     with interpreted():
         text = str(minimize(problem, "cg-bio", max_iterations=5))
     assert "stationarity" in text

@@ -14,12 +14,12 @@ from tiebreak import (
     Auto,
     Birkhoff,
     CGBiO,
-    Covariance,
     FiniteSum,
     L1Ball,
     LeastSquares,
     Logistic,
     Problem,
+    SquaredCovariance,
     SquaredNorm,
     minimize,
 )
@@ -167,7 +167,7 @@ def test_g_does_not_rise_far_though_the_set_is_much_larger_than_what_matters(kin
     A = np.column_stack([rng.random((400, 8)), np.ones(400)])
     groups = (A[:, 0] + 0.5 * rng.random(400) > 0.75).astype(float)
     labels = np.sign(A[:, 0] + A[:, 1] - 1.0 + 0.4 * rng.standard_normal(400))
-    problem = Problem(Covariance(A, groups), Logistic(A, labels), L1Ball(100.0))
+    problem = Problem(SquaredCovariance(A, groups), Logistic(A, labels), L1Ball(100.0))
     plain = minimize(problem, FISTA(level="lower"), max_queries=2_000_000)
     limited, free = (minimize(problem, kind(preset="auto", allowance=a), max_queries=1_000_000) for a in (None, 0.0))
     assert limited.method.allowance == pytest.approx(1e-3 * np.log(2.0))

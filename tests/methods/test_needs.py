@@ -11,7 +11,6 @@ from conftest import make_objective
 from tiebreak import (
     Birkhoff,
     Columns,
-    Covariance,
     FiniteSum,
     Hull,
     L1Ball,
@@ -19,6 +18,7 @@ from tiebreak import (
     Polytope,
     Problem,
     Product,
+    SquaredCovariance,
     SquaredNorm,
     minimize,
 )
@@ -90,7 +90,7 @@ def test_methods_that_project_refuse_a_set_without_projection(kind):
 def test_methods_for_convex_objectives_refuse_others():
     rng = np.random.default_rng(3)
     lower = LeastSquares(rng.standard_normal((9, 4)), rng.standard_normal(9))
-    upper = Covariance(rng.standard_normal((9, 4)), rng.integers(0, 2, 9).astype(float))
+    upper = SquaredCovariance(rng.standard_normal((9, 4)), rng.integers(0, 2, 9).astype(float))
     assert upper.convex is False
     problem = Problem(upper, lower, L1Ball(1.0))
     refusing = {"big-sam", "a-irg", "fc-bio", "switching-gradient"}
@@ -98,7 +98,7 @@ def test_methods_for_convex_objectives_refuse_others():
     for name in METHODS:
         if name in refusing:
             with pytest.raises(
-                ValueError, match=f"^the method {name!r} needs a convex upper objective, and Covariance is not: "
+                ValueError, match=f"^the method {name!r} needs a convex upper objective, and SquaredCovariance is not: "
             ):
                 minimize(problem, name, max_iterations=3)
     assert minimize(problem, "cg-bio", max_iterations=3).success

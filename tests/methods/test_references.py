@@ -17,9 +17,9 @@ from scipy.optimize import brentq, linprog
 
 from tiebreak import (
     Columns,
-    Dictionary,
+    DictionaryLoss,
     FiniteSum,
-    JointDictionary,
+    JointDictionaryLoss,
     L1Ball,
     L2Ball,
     LeastSquares,
@@ -718,7 +718,7 @@ def test_cg_bio_on_dictionary_learning_as_published(kind):
 
     problem = dictionary_problem(A_old, A_new, codes, delta)
     if kind != "functions":
-        upper, lower = JointDictionary(A_new, sums=kind == "sums"), Dictionary(A_old, codes, sums=kind == "sums")
+        upper, lower = JointDictionaryLoss(A_new, sums=kind == "sums"), DictionaryLoss(A_old, codes, sums=kind == "sums")
         problem = Problem(upper, lower, problem.domain)
     published = published_cg_bio(A_old, A_new, codes, D, X, delta, gamma0, rounds)
     reference = ((flat, flat) for flat in (np.r_[D.T.ravel(), X.T.ravel()] for D, X in published))

@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 from conftest import callable_copy, linear_data, make_objective
 
-from tiebreak import SBCGF, SBCGI, SBCGIM, Covariance, FiniteSum, L1Ball, LeastSquares, Logistic, Problem, Theory, minimize
+from tiebreak import (
+    SBCGF,
+    SBCGI,
+    SBCGIM,
+    FiniteSum,
+    L1Ball,
+    LeastSquares,
+    Logistic,
+    Problem,
+    SquaredCovariance,
+    Theory,
+    minimize,
+)
 from tiebreak.methods.theory import sub_gaussian
 
 KNOWN = Theory(
@@ -35,7 +47,7 @@ def plain() -> Problem:
 def fairness() -> Problem:
     """An upper objective that is not convex."""
     A, b = linear_data(0)
-    return Problem(Covariance(A, (b > 0.0).astype(float)), Logistic(A, np.sign(b)), L1Ball(6.0))
+    return Problem(SquaredCovariance(A, (b > 0.0).astype(float)), Logistic(A, np.sign(b)), L1Ball(6.0))
 
 
 def test_the_constants_of_a_linear_model_are_found(plain):

@@ -19,8 +19,8 @@ from tiebreak import (
     L2Ball,
     LeastSquares,
     NonFiniteError,
+    OnPart,
     OracleError,
-    Part,
     Problem,
     Product,
     SquaredNorm,
@@ -211,7 +211,7 @@ def test_a_result_is_loaded_into_the_module_and_the_rest_of_it_stays():
     domain = objective.domain({"2.weight": L1Ball(0.5)}, bound=2.0)
     assert domain.names == "_1_weight _2_weight _2_bias"  # neighbours without a set are one part
     with interpreted():
-        result = minimize(Problem(objective, Part(SquaredNorm(), "_2_bias"), domain), "sbcgi", max_iterations=20)
+        result = minimize(Problem(objective, OnPart(SquaredNorm(), "_2_bias"), domain), "sbcgi", max_iterations=20)
     assert objective.load(result) is module
     assert module[2].weight.abs().sum() <= 0.5 + 1e-6
     assert module[1].weight.abs().max() <= 2.0
@@ -310,7 +310,7 @@ def test_an_objective_of_a_part_finds_its_own_variables():
     function = as_function(INPUTS, TARGETS)
     with interpreted():
         domain = Product(u=(L2Ball(1.0), 2), w=(L1Ball(1.0), 3))
-        result = minimize(Problem(2.0 * Part(function, "w") + SquaredNorm(), SquaredNorm(), domain), max_iterations=3)
+        result = minimize(Problem(2.0 * OnPart(function, "w") + SquaredNorm(), SquaredNorm(), domain), max_iterations=3)
     assert function.parameters(result).tolist() == result.parts["w"].tolist()
     with pytest.raises(TypeError, match="has no module to load parameters into: objectives made by from_torch have one"):
         function.load(result)

@@ -19,15 +19,15 @@ from tiebreak import (
     SBCGF,
     SBCGI,
     ConeDistance,
-    Covariance,
     FiniteSum,
-    JointDictionary,
+    JointDictionaryLoss,
     L1Ball,
     LeastSquares,
-    Part,
+    OnPart,
     Problem,
     Scaled,
     SpiderFW,
+    SquaredCovariance,
     SquaredNorm,
     Sum,
     minimize,
@@ -38,7 +38,7 @@ from tiebreak.objectives import Placed, accumulate, draw
 D = 18
 SQUARES, HUBER, NORM = make_objective("least-squares"), make_objective("huber", "csr"), make_objective("squared-norm")
 RNG = np.random.default_rng(0)
-COVARIANCE = Covariance(RNG.standard_normal((7, D)), RNG.random(7))
+COVARIANCE = SquaredCovariance(RNG.standard_normal((7, D)), RNG.random(7))
 PYTHON = callable_copy(make_objective("logistic"), 12, D)
 FEW = LeastSquares(RNG.standard_normal((3, D)), RNG.standard_normal(3))
 SUMS = {
@@ -130,8 +130,8 @@ def test_multiples_of_sums_and_sums_on_parts_are_taken_apart():
     total = FEW + 2 * (NORM + SQUARES)
     assert [type(term) for term in total.terms] == [Scaled, type(FEW), Scaled]
     assert total.value(x, [0]) == pytest.approx(2 * NORM.value(x) + 5 * FEW.value(x, [0]), rel=1e-13)
-    parts = (FEW + Part(NORM + SQUARES, "w")).terms
-    assert [(type(term), term.n_samples) for term in parts] == [(Part, 1), (type(FEW), 3), (Part, 12)]
+    parts = (FEW + OnPart(NORM + SQUARES, "w")).terms
+    assert [(type(term), term.n_samples) for term in parts] == [(OnPart, 1), (type(FEW), 3), (OnPart, 12)]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_convexity_follows_the_rules():
     assert (NORM + SQUARES).convex is True
     assert (NORM + not_convex).convex is False
     assert (NORM + unknown).convex is None
-    assert Part(NORM, "w").convex is True
-    assert Part(not_convex, "w").convex is False
+    assert OnPart(NORM, "w").convex is True
+    assert OnPart(not_convex, "w").convex is False
 
 
 def test_smoothness_constants_add_up():
@@ -181,7 +181,7 @@ def test_smoothness_constants_add_up():
     assert (-2 * NORM).lipschitz == 2.0
     assert math.isnan((NORM + PYTHON).lipschitz)
     assert (0 * PYTHON).lipschitz == 0.0
-    assert Part(3 * NORM, "w").lipschitz == 3.0
+    assert OnPart(3 * NORM, "w").lipschitz == 3.0
 
 
 @pytest.mark.parametrize("method", [SBCGI(step=0.02, slack=1e-3, batch_size=3), SBCGF(step=0.02, slack=1e-4)])
@@ -243,23 +243,26 @@ def test_combinations_survive_copies_and_pickles():
 
 def test_a_sum_says_what_it_is_made_of():
     assert repr(SQUARES + 2 * COVARIANCE) == (
-        "Sum(LinearModel(Square(), Dense 12 × 18), Scaled(2, Covariance(Dense 7 × 18)))"
+        "Sum(LinearModel(Square(), Dense 12 × 18), Scaled(2, SquaredCovariance(Dense 7 × 18)))"
     )
 
 
-JOINT = JointDictionary(np.ones((2, 3)))
+JOINT = JointDictionaryLoss(np.ones((2, 3)))
 BAD = [
     (lambda: Sum(), "`objectives` must be at least one objective, got none"),
     (lambda: Sum(NORM, 1.0), "`objectives\\[1\\]` must be an objective such as LeastSquares\\(A, b\\), got float"),
-    (lambda: Sum(NORM, SquaredNorm([1.0])), "`objectives` must agree on the number of variables, got 1, 18; .*Part"),
+    (lambda: Sum(NORM, SquaredNorm([1.0])), "`objectives` must agree on the number of variables, got 1, 18; .*OnPart"),
     (lambda: Scaled("a", NORM), "`factor` must be a finite number, got 'a'"),
     (lambda: Scaled(np.nan, NORM), "`factor` must be a finite number, got nan"),
     (lambda: np.inf * NORM, "`factor` must be a finite number, got inf"),
     (lambda: Scaled(1.0, L1Ball(1.0)), "`objective` must be an objective such as .*, got L1Ball"),
-    (lambda: Part(NORM, 1), "`name` must be the name of a part of a Product, got 1"),
-    (lambda: Part(abs, "w"), "`objective` must be an objective"),
-    (lambda: Part(2 * Part(NORM, "u") + NORM, "w"), "`objective` must not name a part itself"),
-    (lambda: Part(NORM, "w").value(np.ones(D)), "`x` has 18 variables, and which of them are the part 'w' is known only in"),
+    (lambda: OnPart(NORM, 1), "`name` must be the name of a part of a Product, got 1"),
+    (lambda: OnPart(abs, "w"), "`objective` must be an objective"),
+    (lambda: OnPart(2 * OnPart(NORM, "u") + NORM, "w"), "`objective` must not name a part itself"),
+    (
+        lambda: OnPart(NORM, "w").value(np.ones(D)),
+        "`x` has 18 variables, and which of them are the part 'w' is known only in",
+    ),
     (lambda: (2 * JOINT).value(np.ones(6)), "`x` must have p · 5 variables"),
     (lambda: (2 * JOINT + SquaredNorm()).value(np.ones(6)), "`x` must have p · 5 variables"),
     (lambda: (SQUARES + FEW).value(np.ones(D), [15]), "`indices` must be .* from 0 to 14"),

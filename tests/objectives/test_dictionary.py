@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from tiebreak import SBCGF, SBCGI, Columns, Dictionary, JointDictionary, L1Ball, L2Ball, Problem, Product, minimize
+from tiebreak import SBCGF, SBCGI, Columns, DictionaryLoss, JointDictionaryLoss, L1Ball, L2Ball, Problem, Product, minimize
 
 M, N, P = 4, 6, 3
 
@@ -33,7 +33,7 @@ def error(A, D, X, indices=None):
 @pytest.mark.parametrize("sums", [False, True])
 def test_the_error_of_given_codes_is_the_formula(sums, indices):
     A, X = data()
-    objective = Dictionary(A, X, sums)
+    objective = DictionaryLoss(A, X, sums)
 
     def reference(x):
         return error(A, x.reshape((M, P), order="F"), X, indices) * (N if sums else 1)
@@ -48,7 +48,7 @@ def test_the_error_of_given_codes_is_the_formula(sums, indices):
 @pytest.mark.parametrize("sums", [False, True])
 def test_the_joint_error_is_the_formula(sums, indices):
     A, _ = data()
-    objective = JointDictionary(A, sums)
+    objective = JointDictionaryLoss(A, sums)
 
     def reference(x):
         D, X = x[: M * P].reshape((M, P), order="F"), x[M * P :].reshape((P, N), order="F")
@@ -64,8 +64,8 @@ def test_the_joint_error_is_the_formula(sums, indices):
 def test_both_errors_agree_where_the_codes_are_the_same(m, n, p, seed):
     A, X = data(seed, m, n, p)
     D = np.random.default_rng(seed).standard_normal((m, p))
-    value, gradient = Dictionary(A, X).value_and_gradient(flat(D))
-    joint, joint_gradient = JointDictionary(A).value_and_gradient(flat(D, X))
+    value, gradient = DictionaryLoss(A, X).value_and_gradient(flat(D))
+    joint, joint_gradient = JointDictionaryLoss(A).value_and_gradient(flat(D, X))
     assert joint == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(joint_gradient[: m * p], gradient, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(joint_gradient[m * p :], flat(D.T @ (D @ X - A) / n), rtol=1e-11, atol=1e-13)
@@ -74,12 +74,14 @@ def test_both_errors_agree_where_the_codes_are_the_same(m, n, p, seed):
 def test_a_sample_touches_its_own_codes_only():
     A, X = data()
     D = np.ones((M, P))
-    _, gradient = JointDictionary(A).value_and_gradient(flat(D, X), [4])
+    _, gradient = JointDictionaryLoss(A).value_and_gradient(flat(D, X), [4])
     touched = gradient[M * P :].reshape((P, N), order="F").any(axis=0)
     assert touched.tolist() == [False, False, False, False, True, False]
 
 
-@pytest.mark.parametrize("objective", [Dictionary(*data()), JointDictionary(data()[0], sums=True)], ids=["given", "joint"])
+@pytest.mark.parametrize(
+    "objective", [DictionaryLoss(*data()), JointDictionaryLoss(data()[0], sums=True)], ids=["given", "joint"]
+)
 def test_both_points_are_added_compiled_and_interpreted(objective):
     check_accumulate(objective, objective.dimension or P * (M + N))
     check_uniform_draw(objective)
@@ -90,13 +92,13 @@ def test_both_points_are_added_compiled_and_interpreted(objective):
 def test_the_smoothness_constant_is_the_largest_eigenvalue_of_the_codes(sums, p):
     A, X = data(p=p)
     top = np.linalg.eigvalsh(X @ X.T)[-1]
-    assert Dictionary(A, X, sums).lipschitz == pytest.approx(top if sums else top / N, rel=1e-12)
-    assert np.isnan(JointDictionary(A).lipschitz)
+    assert DictionaryLoss(A, X, sums).lipschitz == pytest.approx(top if sums else top / N, rel=1e-12)
+    assert np.isnan(JointDictionaryLoss(A).lipschitz)
 
 
 def test_the_data_are_copied_so_that_later_changes_do_no_harm():
     A, X = data()
-    objective = Dictionary(A.copy(), X)
+    objective = DictionaryLoss(A.copy(), X)
     before = objective.value(np.ones(M * P))
     X[:] = 0.0
     assert objective.value(np.ones(M * P)) == before
@@ -108,7 +110,7 @@ def test_the_data_are_copied_so_that_later_changes_do_no_harm():
 def test_a_new_dictionary_is_learnt_compiled(method):
     (old, codes), (new, _) = data(0), data(1)
     domain = Product(D=Columns(L2Ball(1.0), (M, P)), X=Columns(L1Ball(3.0), (P, N)))
-    problem = Problem(JointDictionary(new), Dictionary(old, codes), domain)
+    problem = Problem(JointDictionaryLoss(new), DictionaryLoss(old, codes), domain)
     assert problem.compiled
     x0 = domain.random_point(np.random.default_rng(0))
     result = minimize(problem, method, max_queries=2000, x0=x0)
@@ -123,17 +125,17 @@ def test_a_new_dictionary_is_learnt_compiled(method):
 A = np.ones((2, 3))
 BAD = [
     (
-        lambda: Dictionary(np.ones(3), A),
+        lambda: DictionaryLoss(np.ones(3), A),
         "`A` must be a non-empty matrix, one data point a column, got .* shape \\(3,\\)",
     ),
-    (lambda: Dictionary(A, np.ones((4, 2))), "`codes` must have one column for each of the 3 of `A`, got 2"),
-    (lambda: Dictionary(A, np.ones((0, 3))), "`codes` must be a non-empty matrix"),
-    (lambda: Dictionary(A, A * np.nan), "`codes` must hold finite numbers, got nan at \\[0, 0\\]"),
-    (lambda: Dictionary(A, A, sums="yes"), "`sums` must be True or False, got 'yes'"),
-    (lambda: JointDictionary([["a"]]), "`A` must hold real numbers"),
-    (lambda: JointDictionary([[1.0, 2.0], [3.0, np.inf]]), "`A` must hold finite numbers, got inf at \\[1, 1\\]"),
-    (lambda: JointDictionary(A).value(np.ones(9)), "`x` must have p · 5 variables for p atoms.*shape \\(2, 3\\), got 9"),
-    (lambda: Dictionary(A, A).value(np.ones(3)), "`x` must be a vector of 4 numbers"),
+    (lambda: DictionaryLoss(A, np.ones((4, 2))), "`codes` must have one column for each of the 3 of `A`, got 2"),
+    (lambda: DictionaryLoss(A, np.ones((0, 3))), "`codes` must be a non-empty matrix"),
+    (lambda: DictionaryLoss(A, A * np.nan), "`codes` must hold finite numbers, got nan at \\[0, 0\\]"),
+    (lambda: DictionaryLoss(A, A, sums="yes"), "`sums` must be True or False, got 'yes'"),
+    (lambda: JointDictionaryLoss([["a"]]), "`A` must hold real numbers"),
+    (lambda: JointDictionaryLoss([[1.0, 2.0], [3.0, np.inf]]), "`A` must hold finite numbers, got inf at \\[1, 1\\]"),
+    (lambda: JointDictionaryLoss(A).value(np.ones(9)), "`x` must have p · 5 variables for p atoms.*shape \\(2, 3\\), got 9"),
+    (lambda: DictionaryLoss(A, A).value(np.ones(3)), "`x` must be a vector of 4 numbers"),
 ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 
-from tiebreak import SBCGF, Covariance, L1Ball, Logistic, Problem, minimize
+from tiebreak import SBCGF, L1Ball, Logistic, Problem, SquaredCovariance, minimize
 from tiebreak.objectives import accumulate
 
 KINDS = ["dense", "csr"]
@@ -19,7 +19,7 @@ KINDS = ["dense", "csr"]
 
 def make(kind="dense"):
     A, b = linear_data(0)
-    return Covariance(as_kind(A, kind), (b > 0.0).astype(float)), A, (b > 0.0) - np.mean(b > 0.0)
+    return SquaredCovariance(as_kind(A, kind), (b > 0.0).astype(float)), A, (b > 0.0) - np.mean(b > 0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +81,7 @@ def test_both_points_are_added_compiled_and_interpreted(kind):
 
 @given(st.floats(-1e6, 1e6))
 def test_large_scores_neither_overflow_nor_lose_their_slope(score):
-    objective = Covariance([[1.0], [0.0]], [1.0, 0.0])  # u = σ(x) / 2 and −1/4
+    objective = SquaredCovariance([[1.0], [0.0]], [1.0, 0.0])  # u = σ(x) / 2 and −1/4
     value, gradient = objective.value_and_gradient([score])
     h = 0.25 * expit(score) - 0.125
     assert value == pytest.approx(h**2, rel=1e-12, abs=1e-16 * (abs(h) + 1e-16))  # h is a difference
@@ -92,7 +92,7 @@ def test_large_scores_neither_overflow_nor_lose_their_slope(score):
 def test_the_smoothness_constant_bounds_the_curvature(seed):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(2, 6), rng.integers(1, 4)
-    objective = Covariance(rng.standard_normal((n, d)) * rng.choice([0.1, 1.0, 4.0]), rng.permutation(n))
+    objective = SquaredCovariance(rng.standard_normal((n, d)) * rng.choice([0.1, 1.0, 4.0]), rng.permutation(n))
     x, y = rng.standard_normal((2, d))
     change = objective.value_and_gradient(x)[1] - objective.value_and_gradient(y)[1]
     assert np.linalg.norm(change) <= objective.lipschitz * np.linalg.norm(x - y) * (1.0 + 1e-12)
@@ -117,13 +117,13 @@ def test_the_fairest_of_the_accurate_classifiers_is_found_compiled():
     ("make", "message"),
     [
         (
-            lambda: Covariance(np.ones((3, 2)), [0, 1]),
+            lambda: SquaredCovariance(np.ones((3, 2)), [0, 1]),
             "`sensitive` must have one entry for each of the 3 rows.*got 2",
         ),
-        (lambda: Covariance(np.ones((3, 2)), [1, 1, 1]), "`sensitive` must differ between rows, got 1 everywhere"),
-        (lambda: Covariance(np.ones((3, 2)), [0, np.nan, 1]), "`sensitive` must hold finite numbers"),
-        (lambda: Covariance(np.ones(3), [0, 1, 1]), "`A` must be a non-empty matrix"),
-        (lambda: Covariance(np.ones((3, 2)), [0, 1, 1]).value([0.0, 0.0], [12]), "`indices` must be"),
+        (lambda: SquaredCovariance(np.ones((3, 2)), [1, 1, 1]), "`sensitive` must differ between rows, got 1 everywhere"),
+        (lambda: SquaredCovariance(np.ones((3, 2)), [0, np.nan, 1]), "`sensitive` must hold finite numbers"),
+        (lambda: SquaredCovariance(np.ones(3), [0, 1, 1]), "`A` must be a non-empty matrix"),
+        (lambda: SquaredCovariance(np.ones((3, 2)), [0, 1, 1]).value([0.0, 0.0], [12]), "`indices` must be"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tiebreak import ConeDistance, Covariance, Dictionary, FiniteSum, Huber, JointDictionary, LeastSquares, SquaredNorm
+from tiebreak import (
+    ConeDistance,
+    DictionaryLoss,
+    FiniteSum,
+    Huber,
+    JointDictionaryLoss,
+    LeastSquares,
+    SquaredCovariance,
+    SquaredNorm,
+)
 from tiebreak.engine import interpreted
 from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.surveys import blocks_of
@@ -74,9 +83,9 @@ def test_errors_of_dictionaries_and_cones_are_within_their_bounds():
     points, codes, D = rng.standard_normal((3, 5)), rng.standard_normal((2, 5)), rng.standard_normal((3, 2))
     rest = exact(D) @ exact(codes) - exact(points)
     value, of_atoms = sum((rest * rest).ravel()) / 10, (rest @ exact(codes).T / 5).T.ravel()
-    assert max(errors(Dictionary(points, codes).survey(D.T.ravel()), value, of_atoms)) <= 1.0
+    assert max(errors(DictionaryLoss(points, codes).survey(D.T.ravel()), value, of_atoms)) <= 1.0
     of_codes = (exact(D).T @ rest / 5).T.ravel()
-    joint = JointDictionary(points).survey(np.r_[D.T.ravel(), codes.T.ravel()])
+    joint = JointDictionaryLoss(points).survey(np.r_[D.T.ravel(), codes.T.ravel()])
     assert max(errors(joint, value, np.r_[of_atoms, of_codes])) <= 1.0
 
     H, h, x = rng.standard_normal((4, 2, 3)), rng.standard_normal((4, 2)), rng.standard_normal(3)
@@ -127,7 +136,7 @@ def test_a_function_is_taken_at_its_word():
 def test_a_covariance_of_zero_but_for_rounding_is_not_called_zero():
     rng = np.random.default_rng(0)
     A = np.array([[1.0], [1.0], [-1.0], [-1.0]]) * 0.3
-    objective = Covariance(A, [0, 1, 0, 1])  # groups with the same scores: no covariance at any x
+    objective = SquaredCovariance(A, [0, 1, 0, 1])  # groups with the same scores: no covariance at any x
     for x in rng.standard_normal((20, 1)):
         survey = objective.survey(x)
         assert survey.value <= survey.value_error < 1e-28

@@ -17,8 +17,8 @@ from tiebreak import (
     L2Ball,
     LeastSquares,
     Logistic,
+    OnPart,
     OracleError,
-    Part,
     Problem,
     Product,
     SquaredNorm,
@@ -124,10 +124,10 @@ def test_terms_of_composed_objectives_are_looked_at():
         with pytest.raises(GradientError):
             minimize(Problem(plain, composed, DOMAIN), max_queries=1000)
     with pytest.raises(GradientError, match="^lower"):
-        minimize(Problem(plain, Part(finite(doubled), "w"), both), max_queries=1000)
+        minimize(Problem(plain, OnPart(finite(doubled), "w"), both), max_queries=1000)
     with pytest.raises(GradientError, match="^lower"):
-        minimize(Problem(plain, Part(finite(squares) + 0.5 * finite(doubled), "w"), both), max_queries=1000)
-    assert minimize(Problem(plain, Part(finite(squares), "w"), both), max_queries=500).success
+        minimize(Problem(plain, OnPart(finite(squares) + 0.5 * finite(doubled), "w"), both), max_queries=1000)
+    assert minimize(Problem(plain, OnPart(finite(squares), "w"), both), max_queries=500).success
 
 
 def of(objective):

@@ -14,7 +14,7 @@ from tiebreak import (
     L1Ball,
     LeastSquares,
     LInfBall,
-    Part,
+    OnPart,
     Problem,
     Product,
     SquaredNorm,
@@ -209,7 +209,7 @@ def test_the_spread_of_samples_follows_multiples_sums_and_parts():
     assert range_of(0.0 * linear(COSTS)) == (0.0, 0.0)
     assert range_of(SquaredNorm()) == (0.0, 0.0)
     both = Product(u=(L1Ball(1.0), 2), w=(L1Ball(1.0), 3))
-    assert range_of(Problem(SquaredNorm(), Part(stream, "w"), both).lower) == SampleRange(6.0, bound)
+    assert range_of(Problem(SquaredNorm(), OnPart(stream, "w"), both).lower) == SampleRange(6.0, bound)
     assert range_of(linear(COSTS)) == (np.inf, np.inf)
     once, repeated = (replace(stream, draw=sources.Rows([np.zeros((9, 3))], repeat=repeat)) for repeat in (False, True))
     assert range_of(once) == SampleRange(6.0, bound)

@@ -23,7 +23,7 @@ from tiebreak.driver.result import Result
 from tiebreak.engine import checks
 from tiebreak.learn.fitting import run, seed_of
 from tiebreak.methods import FISTA
-from tiebreak.objectives import Dictionary, JointDictionary, SquaredNorm
+from tiebreak.objectives import DictionaryLoss, JointDictionaryLoss, SquaredNorm
 from tiebreak.problem import Problem
 
 ROUNDS = 100  # of scikit-learn's learner, on the first task
@@ -50,11 +50,11 @@ class Memory(NamedTuple):
         rest = 0.5 * max(float(np.sum(A**2) - np.sum(kept**2)), 0.0)
         return Memory(kept, R, self.rest + rest, self.n + points.shape[0])
 
-    def objective(self, p: int) -> Dictionary:
+    def objective(self, p: int) -> DictionaryLoss:
         """Return the mean error of all points, less ``rest``, as a function of p atoms."""
         scale = math.sqrt(self.points.shape[0] / self.n)  # a mean over fewer points
         codes = np.pad(self.codes, ((0, 0), (0, p - self.codes.shape[1])))
-        return Dictionary(scale * self.points.T, scale * codes.T)
+        return DictionaryLoss(scale * self.points.T, scale * codes.T)
 
     def error(self, atoms: np.ndarray) -> float:
         """Return the mean of ½ ‖a_i − D x_i‖² over all points seen."""
@@ -251,7 +251,7 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
 
         (p, m), n = atoms.shape, points.shape[0]
         domain = Product(D=Columns(L2Ball(1.0), (m, p)), X=Columns(L1Ball(radius), (p, n)))
-        problem = Problem(JointDictionary(points.T), self.memory_.objective(p), domain)
+        problem = Problem(JointDictionaryLoss(points.T), self.memory_.objective(p), domain)
         result, passes = run(self, problem, seed_of(rng), x0=np.concatenate([atoms.ravel(), codes.ravel()]))
         atoms, codes = (np.ascontiguousarray(result.parts[name].T) for name in "DX")
         return Learned(result, passes, (result.upper, self.memory_.error(atoms)), atoms, self.memory_.add(points, codes))

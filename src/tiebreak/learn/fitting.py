@@ -27,7 +27,7 @@ from tiebreak.driver.minimize import minimize
 from tiebreak.driver.result import Result, Status
 from tiebreak.engine import checks
 from tiebreak.methods import BiFISTA
-from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective, Part, SquaredNorm, linear_model, loss
+from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective, OnPart, SquaredNorm, linear_model, loss
 from tiebreak.objectives.linear import HuberLoss, LogLoss, Square
 from tiebreak.problem import Problem
 from tiebreak.schedules import geometric
@@ -187,7 +187,7 @@ def coefficient_criterion(secondary: Any, domain: Any, where: Coordinates) -> An
         criterion = smooth_l1(d, SMOOTHING * 0.5 * coefficients.diameter)
     else:
         criterion = SquaredNorm()
-    return Part(criterion, "coef") if where.column else criterion
+    return OnPart(criterion, "coef") if where.column else criterion
 
 
 def function_criterion(function: Any, domain: Any, d: int) -> FiniteSum:

@@ -6,10 +6,10 @@ from tiebreak.objectives.adapters.jax_losses import from_jax
 from tiebreak.objectives.adapters.streams import AssumptionError, Stream
 from tiebreak.objectives.adapters.torch_losses import from_torch
 from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.combined import Part, Placed, Scaled, Sum, as_objective, holds
+from tiebreak.objectives.combined import OnPart, Placed, Scaled, Sum, as_objective, holds
 from tiebreak.objectives.cones import ConeDistance, project_cone
-from tiebreak.objectives.dictionary import Dictionary, JointDictionary
-from tiebreak.objectives.fairness import Covariance
+from tiebreak.objectives.dictionary import DictionaryLoss, JointDictionaryLoss
+from tiebreak.objectives.fairness import SquaredCovariance
 from tiebreak.objectives.linear import ConvexLoss, Huber, LeastSquares, LinearModel, Logistic, curvature, linear_model, loss
 from tiebreak.objectives.norms import SquaredNorm
 
@@ -18,22 +18,22 @@ __all__ = [
     "Computed",
     "ConeDistance",
     "ConvexLoss",
-    "Covariance",
-    "Dictionary",
+    "DictionaryLoss",
     "EndOfStream",
     "FiniteSum",
     "Huber",
-    "JointDictionary",
+    "JointDictionaryLoss",
     "LeastSquares",
     "LinearModel",
     "Logistic",
     "NonFiniteError",
     "Objective",
+    "OnPart",
     "Oracle",
     "OracleError",
-    "Part",
     "Placed",
     "Scaled",
+    "SquaredCovariance",
     "SquaredNorm",
     "Stream",
     "Sum",

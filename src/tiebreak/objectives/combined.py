@@ -144,7 +144,7 @@ class Sum(Objective, _Sum):
         if len(found) > 1:
             raise ValueError(
                 f"`objectives` must agree on the number of variables, got {', '.join(map(str, found))}; "
-                f"an objective of a part of them is written Part(objective, name)"
+                f"an objective of a part of them is written OnPart(objective, name)"
             )
         if any(term.endless for term in terms) and sum(sampled(term) > 0 for term in terms) > 1:
             raise ValueError(
@@ -225,7 +225,7 @@ def terms_of(objective: Any) -> list[Any]:
     inner: list[Any] = []
     if isinstance(objective, Scaled):
         inner = [Scaled(objective.factor, term) for term in terms_of(objective.objective)]
-    elif isinstance(objective, (Part, Placed)):
+    elif isinstance(objective, (OnPart, Placed)):
         inner = [objective._replace(objective=term) for term in terms_of(objective.objective)]
     return inner if len(inner) > 1 else [objective]
 
@@ -329,12 +329,12 @@ class OfSome(Objective):
         return self.objective.floor
 
 
-class _Part(NamedTuple):
+class _OnPart(NamedTuple):
     objective: Any
     name: str
 
 
-class Part(OfSome, _Part):
+class OnPart(OfSome, _OnPart):
     """An objective of one named part of the variables; a :class:`Problem` over a :class:`Product` finds its place.
 
     The first parts of a product need no name: an objective as large as they are acts on them.
@@ -350,7 +350,7 @@ class Part(OfSome, _Part):
     --------
     >>> from tiebreak import L1Ball, L2Ball, LeastSquares, Problem, Product, SquaredNorm
     >>> both = Product(u=(L1Ball(1.0), 3), w=(L2Ball(1.0), 2))
-    >>> problem = Problem(SquaredNorm(), Part(LeastSquares([[1.0, 2.0]], [1.0]), "w"), both)
+    >>> problem = Problem(SquaredNorm(), OnPart(LeastSquares([[1.0, 2.0]], [1.0]), "w"), both)
     >>> problem.lower.value([9.0, 9.0, 9.0, 1.0, 0.0])
     0.0
     """
@@ -358,11 +358,13 @@ class Part(OfSome, _Part):
     __slots__ = ()
     dimension = None
 
-    def __new__(cls, objective: Any, name: str) -> Part:
+    def __new__(cls, objective: Any, name: str) -> OnPart:
         if not isinstance(name, str):
             raise ValueError(f"`name` must be the name of a part of a Product, got {checks.shown(name)}")
         if _names_a_part(as_objective(objective, "objective")):
-            raise ValueError(f"`objective` must not name a part itself, got {checks.shown(objective)}; use one Part a term")
+            raise ValueError(
+                f"`objective` must not name a part itself, got {checks.shown(objective)}; use one OnPart per term"
+            )
         return super().__new__(cls, objective, name)
 
     def check_dimension(self, dimension: int, name: str) -> None:
@@ -420,11 +422,11 @@ def _names_a_part(objective: Any) -> bool:
         return _names_a_part(objective.objective)
     if isinstance(objective, Sum):
         return any(map(_names_a_part, objective.terms))
-    return isinstance(objective, Part)
+    return isinstance(objective, OnPart)
 
 
 def as_objective(value: Any, name: str) -> Any:
     """Return an objective, or raise."""
-    if not isinstance(value, Objective) or not (accumulate.supports(value) or isinstance(value, Part)):
+    if not isinstance(value, Objective) or not (accumulate.supports(value) or isinstance(value, OnPart)):
         raise ValueError(f"`{name}` must be an objective such as LeastSquares(A, b), got {type(value).__name__}")
     return value

@@ -17,13 +17,13 @@ from tiebreak.objectives.matrices import Dense, curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey
 
 
-class _Dictionary(NamedTuple):
+class _DictionaryLoss(NamedTuple):
     points: np.ndarray  # (n, m): row i is a_i
     codes: np.ndarray  # (n, p): row i is x̂_i
     weight: float  # 1 for the mean, n for the sum
 
 
-class Dictionary(Objective, _Dictionary):
+class DictionaryLoss(Objective, _DictionaryLoss):
     """The mean reconstruction error 1/(2n) Σ_i ‖a_i − D x̂_i‖² of a dictionary D, for codes x̂_i that are given.
 
     The variable is D (m × p), stored column by column in one vector, as :class:`Columns` stores it.
@@ -42,7 +42,7 @@ class Dictionary(Objective, _Dictionary):
     --------
     Two atoms in the plane; the second data point is twice the second atom:
 
-    >>> g = Dictionary([[1.0, 0.0], [0.0, 2.0]], codes=[[1.0, 0.0], [0.0, 2.0]])
+    >>> g = DictionaryLoss([[1.0, 0.0], [0.0, 2.0]], codes=[[1.0, 0.0], [0.0, 2.0]])
     >>> g.value([1.0, 0.0, 0.0, 1.0])
     0.0
     >>> g.value([0.0, 0.0, 0.0, 0.0])
@@ -53,7 +53,7 @@ class Dictionary(Objective, _Dictionary):
     convex = True
     floor = 0.0
 
-    def __new__(cls, A: Any, codes: Any, sums: bool = False) -> Dictionary:
+    def __new__(cls, A: Any, codes: Any, sums: bool = False) -> DictionaryLoss:
         points, rows = columns_as_rows(A, "A"), columns_as_rows(codes, "codes")
         if rows.shape[0] != points.shape[0]:
             raise ValueError(f"`codes` must have one column for each of the {points.shape[0]} of `A`, got {rows.shape[0]}")
@@ -83,15 +83,15 @@ class Dictionary(Objective, _Dictionary):
         return survey_of_errors(self.points, Matrix(self.codes, np.zeros_like(self.codes)), atoms, self.weight, False)
 
     def __repr__(self) -> str:
-        return f"Dictionary({self.shape[0]} × {self.shape[1]}, {self.n_samples} points)"
+        return f"DictionaryLoss({self.shape[0]} × {self.shape[1]}, {self.n_samples} points)"
 
 
-class _JointDictionary(NamedTuple):
+class _JointDictionaryLoss(NamedTuple):
     points: np.ndarray  # (n, m): row i is a_i
     weight: float  # 1 for the mean, n for the sum
 
 
-class JointDictionary(Objective, _JointDictionary):
+class JointDictionaryLoss(Objective, _JointDictionaryLoss):
     """The mean reconstruction error 1/(2n) Σ_i ‖a_i − D x_i‖² of a dictionary D and codes x_i; not convex in both.
 
     The variable is D (m × p), then X (p × n), each column by column in one vector, as :class:`Product` of two
@@ -107,7 +107,7 @@ class JointDictionary(Objective, _JointDictionary):
 
     Examples
     --------
-    >>> f = JointDictionary([[1.0, 2.0, 3.0]])  # three numbers, as multiples of each of two atoms
+    >>> f = JointDictionaryLoss([[1.0, 2.0, 3.0]])  # three numbers, as multiples of each of two atoms
     >>> f.value([1.0, 0.0] + [1.0, 0.0] + [2.0, 0.0] + [3.0, 0.0])
     0.0
     """
@@ -117,7 +117,7 @@ class JointDictionary(Objective, _JointDictionary):
     floor = 0.0
     dimension = None
 
-    def __new__(cls, A: Any, sums: bool = False) -> JointDictionary:
+    def __new__(cls, A: Any, sums: bool = False) -> JointDictionaryLoss:
         points = columns_as_rows(A, "A")
         return super().__new__(cls, points, weight_of(sums, points.shape[0]))
 
@@ -145,7 +145,7 @@ class JointDictionary(Objective, _JointDictionary):
 
     def __repr__(self) -> str:
         n, m = self.points.shape
-        return f"JointDictionary({m} rows, {n} points)"
+        return f"JointDictionaryLoss({m} rows, {n} points)"
 
 
 def columns_as_rows(value: Any, name: str) -> np.ndarray:
@@ -236,12 +236,12 @@ def add_products(weight, atoms, direction, out):
         out[j] += weight * total
 
 
-@draw.register(Dictionary)
+@draw.register(DictionaryLoss)
 def draw_dictionary(objective, moment, batch):
     return uniform_indices(moment, objective.points.shape[0], batch)
 
 
-@accumulate.register(Dictionary)
+@accumulate.register(DictionaryLoss)
 def _(objective, batch, x, w, y, v, out):
     p, m = objective.codes.shape[1], objective.points.shape[1]
     atoms_x, atoms_y, atoms_out = x.reshape((p, m)), y.reshape((p, m)), out.reshape((p, m))
@@ -262,12 +262,12 @@ def _(objective, batch, x, w, y, v, out):
     return value_x, value_y
 
 
-@draw.register(JointDictionary)
+@draw.register(JointDictionaryLoss)
 def draw_joint_dictionary(objective, moment, batch):
     return uniform_indices(moment, objective.points.shape[0], batch)
 
 
-@accumulate.register(JointDictionary)
+@accumulate.register(JointDictionaryLoss)
 def _(objective, batch, x, w, y, v, out):
     n, m = objective.points.shape
     p = x.size // (m + n)

@@ -20,12 +20,12 @@ from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, ro
 STEEPEST_BEND = 1.0 / (6.0 * math.sqrt(3.0))  # max |σ''|
 
 
-class _Covariance(NamedTuple):
+class _SquaredCovariance(NamedTuple):
     matrix: Dense | CSR  # rows a_i
     centred: np.ndarray  # c_i, of mean 0
 
 
-class Covariance(Objective, _Covariance):
+class SquaredCovariance(Objective, _SquaredCovariance):
     """The squared covariance of predicted probabilities with a sensitive attribute; not convex.
 
     f(x) = (mean_i c_i σ(⟨a_i, x⟩))² with σ(z) = 1 / (1 + exp(−z)) and c the attribute less its mean.
@@ -43,7 +43,7 @@ class Covariance(Objective, _Covariance):
 
     Examples
     --------
-    >>> f = Covariance([[1.0], [-1.0]], sensitive=[0, 1])
+    >>> f = SquaredCovariance([[1.0], [-1.0]], sensitive=[0, 1])
     >>> f.value([0.0])
     0.0
     >>> round(f.value([100.0]), 6)  # the probability is 1 for the first and 0 for the second
@@ -54,7 +54,7 @@ class Covariance(Objective, _Covariance):
     convex = False
     floor = 0.0
 
-    def __new__(cls, A: Any, sensitive: Any) -> Covariance:
+    def __new__(cls, A: Any, sensitive: Any) -> SquaredCovariance:
         matrix = as_matrix(A, "A")
         attribute = checks.vector(sensitive, "sensitive")
         checks.data(attribute, "sensitive")
@@ -94,7 +94,7 @@ class Covariance(Objective, _Covariance):
 
     def __repr__(self) -> str:
         n, d = self.matrix.shape
-        return f"Covariance({type(self.matrix).__name__} {n} × {d})"
+        return f"SquaredCovariance({type(self.matrix).__name__} {n} × {d})"
 
 
 @kernel
@@ -116,7 +116,7 @@ def mean_error(objective, x, room, relative):
     return total
 
 
-@draw.register(Covariance)
+@draw.register(SquaredCovariance)
 def draw_covariance(objective, moment, batch):
     n = objective.centred.size
     for k in range(batch.size):
@@ -126,7 +126,7 @@ def draw_covariance(objective, moment, batch):
     return batch
 
 
-@accumulate.register(Covariance)
+@accumulate.register(SquaredCovariance)
 def _(objective, batch, x, w, y, v, out):
     if batch[0] >= objective.centred.size:
         return add_pairs(objective, batch, x, w, y, v, out)

@@ -56,7 +56,7 @@ def continual(seed: int = 0, size: int = SIZE, iterations: int = LEARNING) -> Co
     start = np.concatenate([_unit_columns(rng, m, known), RADIUS * _unit_columns(rng, known, n_old, order=1)])
     guess = start[m * known :].reshape(n_old, known).T
     learning = tiebreak.Problem(  # of which the upper level alone is minimised
-        tiebreak.JointDictionary(atoms.old), tiebreak.Dictionary(atoms.old, guess), _domain(m, known, n_old)
+        tiebreak.JointDictionaryLoss(atoms.old), tiebreak.DictionaryLoss(atoms.old, guess), _domain(m, known, n_old)
     )
     frank_wolfe = tiebreak.SpiderFW(step=tiebreak.power(1.0, 0.5), period=1, batch_size=1)
     learned = solved(learning, frank_wolfe, x0=start, max_queries=None, max_iterations=iterations)
@@ -236,9 +236,9 @@ def claims(traces: Traces, first: Mapping[int, Outcome]) -> list[Claim]:
 def _bilevel(atoms: Atoms, codes: np.ndarray, size: int) -> tiebreak.Problem:
     """Return the problem of a dictionary of a size, from codes of the old data for fewer atoms."""
     prolonged = np.vstack([codes, np.zeros((size - codes.shape[0], codes.shape[1]))])
-    lower = tiebreak.Dictionary(atoms.old, prolonged)
+    lower = tiebreak.DictionaryLoss(atoms.old, prolonged)
     return tiebreak.Problem(
-        tiebreak.JointDictionary(atoms.new), lower, _domain(atoms.old.shape[0], size, atoms.new.shape[1])
+        tiebreak.JointDictionaryLoss(atoms.new), lower, _domain(atoms.old.shape[0], size, atoms.new.shape[1])
     )
 
 

@@ -58,7 +58,7 @@ def run(seed: int, method: str, tolerance: float, max_queries: int, source: dict
     A = np.column_stack([census.X, np.ones(census.y.size)])
     train, test = rows[:TRAIN], rows[TRAIN : TRAIN + TEST]
     problem = tiebreak.Problem(
-        tiebreak.Covariance(A[train], census.sensitive[train]),
+        tiebreak.SquaredCovariance(A[train], census.sensitive[train]),
         tiebreak.Logistic(A[train], census.y[train]),
         tiebreak.L1Ball(RADIUS),
     )

@@ -71,7 +71,7 @@ def known(seed: int, convex: bool = True) -> Known:
         units = INSIDE * RADIUS / np.abs(x0).sum()
         x0, lower = units * x0, tiebreak.Logistic(A / units, np.sign(answers))
         # The attribute is told by what all minimisers of g share, so that none of them is fair.
-        upper = tiebreak.Covariance(B, (B @ x0 > 0.0).astype(float))
+        upper = tiebreak.SquaredCovariance(B, (B @ x0 > 0.0).astype(float))
     vertices = polygon(x0, np.linalg.svd(A)[2][-FLAT:], RADIUS)
     best = least_on_polygon(upper, vertices) if convex else np.nan
     return Known(tiebreak.Problem(upper, lower, tiebreak.L1Ball(RADIUS)), x0, vertices, lower.value(x0), best)
