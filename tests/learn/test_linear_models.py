@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import tiebreak
 from tiebreak.engine import interpreted
 from tiebreak.learn import TieBreakClassifier, TieBreakRegressor, fitting
-from tiebreak.objectives.linear import Square
+from tiebreak.objectives.losses import Square
 
 N, D = 12, 20
 

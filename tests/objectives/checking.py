@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.engine import compilable, interpreted
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import accumulate, draw
 
 
@@ -13,7 +14,7 @@ def check_accumulate(objective, dimension, seed=4):
     rng = np.random.default_rng(seed)
     x, y, out = rng.standard_normal((3, dimension))
     plain = rng.integers(0, objective.n_samples, 7)
-    drawn = draw(objective, rng, np.zeros(7, dtype=np.int64))
+    drawn = draw(objective, next(Moments(seed)), np.zeros(7, dtype=np.int64))
     assert compilable(objective)
     for batch in (plain, drawn):
         before = batch.copy()
@@ -35,9 +36,9 @@ def check_accumulate(objective, dimension, seed=4):
 
 def check_same_draw(objective, size=1000):
     """Return a batch, after making sure that it is the same interpreted."""
-    compiled = draw(objective, np.random.default_rng(0), np.zeros(size, dtype=np.int64)).copy()
+    compiled = draw(objective, next(Moments(0)), np.zeros(size, dtype=np.int64)).copy()
     with interpreted():
-        plain = draw(objective, np.random.default_rng(0), np.zeros(size, dtype=np.int64))
+        plain = draw(objective, next(Moments(0)), np.zeros(size, dtype=np.int64))
     np.testing.assert_array_equal(compiled, plain)
     return compiled
 
@@ -45,21 +46,20 @@ def check_same_draw(objective, size=1000):
 def check_uniform_draw(objective):
     """Each index is drawn as often as any other."""
     n = objective.n_samples
-    counts = np.bincount(check_same_draw(objective, 500 * n), minlength=n)
-    assert counts.size == n
-    assert np.abs(counts - 500).max() < 5 * np.sqrt(500)
+    drawn = np.bincount(check_same_draw(objective, 500 * n), minlength=n)
+    assert drawn.size == n
+    assert np.abs(drawn - 500).max() < 5 * np.sqrt(500)
 
 
 def check_unbiased(objective, dimension, size, draws=4000):
     """The mean over many batches is the value and the gradient on all samples, up to five standard errors."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(dimension)
+    x, moments = np.random.default_rng(0).standard_normal(dimension), Moments(0)
     value, gradient = objective.value_and_gradient(x)
     seen = np.empty((draws, dimension + 1))
     batch = np.zeros(size, dtype=np.int64)
     for k in range(draws):
         found = np.zeros(dimension)
-        seen[k, 0], _ = accumulate(objective, draw(objective, rng, batch), x, 1.0, x, 0.0, found)
+        seen[k, 0], _ = accumulate(objective, draw(objective, next(moments), batch), x, 1.0, x, 0.0, found)
         seen[k, 1:] = found
     deviation = seen.mean(axis=0) - np.append(value, gradient)
     allowed = 5.0 * seen.std(axis=0) / np.sqrt(draws) + 1e-12

@@ -126,7 +126,7 @@ A = np.ones((2, 3))
 BAD = [
     (
         lambda: DictionaryLoss(np.ones(3), A),
-        "`A` must be a non-empty matrix, one data point a column, got .* shape \\(3,\\)",
+        "`A` must be a non-empty matrix, one data point per column, got .* shape \\(3,\\)",
     ),
     (lambda: DictionaryLoss(A, np.ones((4, 2))), "`codes` must have one column for each of the 3 of `A`, got 2"),
     (lambda: DictionaryLoss(A, np.ones((0, 3))), "`codes` must be a non-empty matrix"),

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +18,13 @@ from tiebreak.domains import lmo, projects
 from tiebreak.driver import checkpoint as checkpoints
 from tiebreak.driver.progress import Progress
 from tiebreak.driver.result import Counts, History, Record, Result, Status
-from tiebreak.engine import checks, compilable, compile_seconds
+from tiebreak.engine import checks, compile_seconds
 from tiebreak.engine.digest import digest, lasting, outline
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import Method, as_method
 from tiebreak.methods.base import DONE, SAMPLE, UPPER_NOT_FINITE, Budget
-from tiebreak.objectives import AssumptionError, EndOfStream, FiniteSum, NonFiniteError, OracleError, Stream, holds
-from tiebreak.objectives.matrices import Bill, charging
+from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
+from tiebreak.objectives.constants import Bill, charging
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs import (
     APPROXIMATE,
@@ -414,7 +414,7 @@ class _Run:
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
         steps, began = 0 if self.problem.compiled else 2, self.clock.counted
-        rehearsal = Problem(_stand_in(self.problem.upper), _stand_in(self.problem.lower), self.problem.domain)
+        rehearsal = Problem(self.problem.upper.rehearsal(), self.problem.lower.rehearsal(), self.problem.domain)
         for method in self.phases:
             plan = method.plan(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
@@ -888,23 +888,6 @@ def _differs(first: Method, second: Method, name: str) -> bool:
 def _budget(identity: dict[str, Any], names: list[str]) -> str:
     """Return some budgets of a run as they are written in a call."""
     return ", ".join(f"{name}={None if math.isinf(identity[name]) else int(identity[name])}" for name in names)
-
-
-def _stand_in(objective: Any) -> Any:
-    """Return an objective itself if it is compiled or compiles something itself, else one of its size that does nothing."""
-    if compilable(objective) or (isinstance(objective, FiniteSum) and getattr(objective.value_and_grad, "rehearses", False)):
-        return objective
-    d = objective.dimension
-
-    def nothing(x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
-        return 0.0, np.zeros(d)
-
-    if isinstance(objective, FiniteSum):
-        return replace(objective, value_and_grad=nothing)  # with all that it knows of itself
-    known = objective.convex, objective.lipschitz, objective.strong_convexity, objective.floor
-    if objective.endless:
-        return Stream(lambda rng, size: nothing, nothing, d, *known)
-    return FiniteSum(objective.n_samples, d, nothing, *known)
 
 
 def _status_of(error: Exception) -> Status:

@@ -28,7 +28,7 @@ from tiebreak.driver.result import Result, Status
 from tiebreak.engine import checks
 from tiebreak.methods import BiFISTA
 from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective, OnPart, SquaredNorm, linear_model, loss
-from tiebreak.objectives.linear import HuberLoss, LogLoss, Square
+from tiebreak.objectives.losses import HuberLoss, LogLoss, Square
 from tiebreak.problem import Problem
 from tiebreak.schedules import geometric
 

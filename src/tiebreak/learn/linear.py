@@ -27,7 +27,7 @@ from tiebreak.learn.fitting import (
     training_problem,
 )
 from tiebreak.objectives import Objective
-from tiebreak.objectives.linear import HuberLoss, LogLoss, Square
+from tiebreak.objectives.losses import HuberLoss, LogLoss, Square
 from tiebreak.problem import Problem
 
 SECONDARY = ("auto", "validation", "l2", "l1", "fairness")

@@ -11,7 +11,7 @@ from tiebreak.engine import checks
 from tiebreak.learn.fitting import coefficient_criterion, run, scalar_loss, seed_of, training_problem
 from tiebreak.learn.linear import LinearEstimator
 from tiebreak.objectives import LeastSquares
-from tiebreak.objectives.linear import HuberLoss, Square
+from tiebreak.objectives.losses import HuberLoss, Square
 from tiebreak.problem import Problem
 
 SYMMETRY = 1e-10  # relative: what rounding may leave of an asymmetry

@@ -1,20 +1,21 @@
-"""What an objective is: something that can be sampled.
+"""What can be sampled: a function that is a mean over samples, what is known of it, and its values.
 
-A value becomes an objective by deriving from :class:`Objective` and registering two generic functions, :func:`draw` and
-:func:`accumulate`; everything else here has a default made of these.
+An objective is such a function with arithmetic, :class:`~tiebreak.objectives.arithmetic.Objective`. A value becomes one by
+deriving from it and registering two generic functions, :func:`draw` and :func:`accumulate`; everything else has a default
+made of these.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tiebreak.engine import Value, checks, generic
 from tiebreak.objectives.surveys import Survey, accurate
 
-ACCURACY = 1e-13  # relative: how well a value and each entry of a gradient are known where nothing else is said
+ACCURACY = 1e-13  # relative error of a value and of each entry of a gradient where nothing else is said
 
 
 @generic
@@ -36,43 +37,50 @@ def accumulate(objective, batch, x, w, y, v, out):
     """
 
 
-class Objective(Value):
-    """The common part of all objectives: what users ask them from Python.
+class Function(Value):
+    """A function seen through samples: what is known of it, and its values and gradients.
 
-    Objectives can be added and multiplied by numbers: ``f + 0.1 * g`` is an objective.
-
-    Attributes
-    ----------
-    dimension : int or None
-        Number of variables; None if any number will do.
-    n_samples : int or ∞
-        Number of terms of the mean. An objective that is known exactly counts as one sample, a stream has no end of them.
-    lipschitz : float
-        A constant L with ‖∇F(x) − ∇F(y)‖ ≤ L ‖x − y‖; NaN if it is not known.
-    convex : bool or None
-        Whether the objective is convex; None if it is not known.
-    strong_convexity : float
-        A constant μ such that F − ½ μ ‖x‖² is convex; 0 if none is known.
-    floor : float
-        A number that the objective is never below; −∞ if none is known.
-    accuracy : float
-        The relative error of a value and of each entry of a gradient, where :meth:`survey` knows no better.
+    What is known is documented in :class:`~tiebreak.Objective`. Each fact may be a class attribute, a field or a property.
     """
 
     __slots__ = ()
 
-    dimension: int | None
-    n_samples: int  # or math.inf
-    lipschitz: float = math.nan
-    convex: bool | None = None
-    strong_convexity: float = 0.0
-    floor: float = -math.inf
-    accuracy: float = ACCURACY
+    if TYPE_CHECKING:  # read-only facts; properties at run time would stand before the fields of data classes
+
+        @property
+        def dimension(self) -> int | None: ...
+        @property
+        def n_samples(self) -> float: ...  # an int, or ∞
+        @property
+        def lipschitz(self) -> float: ...
+        @property
+        def convex(self) -> bool | None: ...
+        @property
+        def strong_convexity(self) -> float: ...
+        @property
+        def floor(self) -> float: ...
+        @property
+        def accuracy(self) -> float: ...
+        @property
+        def names_part(self) -> bool: ...
+
+    else:
+        lipschitz = math.nan
+        convex = None
+        strong_convexity = 0.0
+        floor = -math.inf
+        accuracy = ACCURACY
+        names_part = False  # whether it is one of a part of the variables, whose place only a Problem knows
 
     @property
     def endless(self) -> bool:
         """Whether it is a stream: seen through fresh samples alone, never in full."""
         return math.isinf(self.n_samples)
+
+    @property
+    def terms(self) -> list[Any]:
+        """The objectives that it is the sum of; multiples and parts of sums are taken apart."""
+        return [self]
 
     def hessian(self) -> np.ndarray | float | None:
         """Return the second derivatives of a quadratic objective, (d, d), or None if it is none.
@@ -81,27 +89,9 @@ class Objective(Value):
         """
         return None
 
-    # Not a tuple for operators: 2 * f is a multiple, not a repetition, and NumPy's numbers leave it to us.
-    __array_ufunc__ = None
-
-    def __add__(self, other: Any) -> Any:
-        from tiebreak.objectives.combined import Sum  # made of objectives, so that it cannot be imported above
-
-        if not isinstance(other, Objective):
-            raise TypeError(f"only an objective can be added to an objective, got {checks.shown(other)}")
-        return Sum(self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self if type(other) is int and other == 0 else self + other  # Python's `sum` starts with 0
-
-    def __mul__(self, factor: Any) -> Any:
-        from tiebreak.objectives.combined import Scaled
-
-        if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, (int, float, np.integer, np.floating)):
-            raise TypeError(f"an objective can be multiplied by a real number, got {checks.shown(factor)}")
-        return Scaled(factor, self)
-
-    __rmul__ = __mul__
+    def rehearsal(self) -> Any:
+        """Return an objective of the same size and types that calls no user's function, to compile loops ahead."""
+        return self
 
     def check_dimension(self, dimension: int, name: str) -> None:
         """Raise a ValueError if an objective of no fixed dimension cannot do with this one; ``name`` is who has it."""
@@ -139,14 +129,14 @@ class Objective(Value):
         return self.value_and_gradient(x, indices)[0]
 
 
-def everything(objective: Objective) -> np.ndarray:
+def everything(objective: Function) -> np.ndarray:
     """Return the batch of all samples; raise if it has no end."""
     if objective.endless:
         raise ValueError("a stream cannot be evaluated in full: estimate(x, samples) of a Stream takes the mean over some")
     return np.arange(objective.n_samples)
 
 
-def _indices(indices: Any, n_samples: int) -> np.ndarray:
+def _indices(indices: Any, n_samples: float) -> np.ndarray:
     array = np.atleast_1d(np.asarray(indices))
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n_samples:
         raise ValueError(f"`indices` must be a non-empty list of integers from 0 to {n_samples - 1}, got {indices!r}")

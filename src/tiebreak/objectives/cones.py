@@ -15,8 +15,10 @@ import numpy as np
 from tiebreak.engine import checks, generic, kernel
 from tiebreak.engine.randomness import uniform_indices
 from tiebreak.engine.vectors import dot, fill
-from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.matrices import Dense, curvature_of
+from tiebreak.objectives.arithmetic import Objective
+from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.matrices import Dense
+from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, room_around
 
 
@@ -51,7 +53,7 @@ class ConeDistance(Objective, _ConeDistance):
     Parameters
     ----------
     matrices : array, (n, r, d)
-        H_i, one matrix a constraint.
+        H_i, one matrix per constraint.
     offsets : array, (n, r)
         h_i.
     cone : {"orthant", "second-order", "semidefinite"} or value
@@ -85,15 +87,15 @@ class ConeDistance(Objective, _ConeDistance):
         return super().__new__(cls, H, h, as_cone(cone, H.shape[1]))
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.matrices.shape[2]
 
     @property
-    def n_samples(self) -> int:  # type: ignore[override]
+    def n_samples(self) -> int:
         return self.matrices.shape[0]
 
     @property
-    def lipschitz(self) -> float:  # type: ignore[override]
+    def lipschitz(self) -> float:
         """λ_max(mean_i H_iᵀ H_i): a projection moves no two points apart."""
         n, r, d = self.matrices.shape
         return curvature_of(self, Dense(self.matrices.reshape(n * r, d)), np.full(n * r, 1.0 / n))
@@ -125,7 +127,7 @@ class ConeDistance(Objective, _ConeDistance):
 
     def __repr__(self) -> str:
         n, r, d = self.matrices.shape
-        return f"ConeDistance({self.cone!r}, {n} × {r} × {d})"
+        return f"ConeDistance {n} × {r} × {d} to {self.cone!r}"
 
 
 def as_cone(cone: Any, size: int) -> Any:
@@ -150,13 +152,13 @@ def as_cone(cone: Any, size: int) -> Any:
 
 
 @project_cone.register(Orthant)
-def _(cone, point, out):
+def project_cone_orthant(cone, point, out):
     for i in range(point.size):
         out[i] = max(point[i], 0.0)
 
 
 @project_cone.register(SecondOrder)
-def _(cone, point, out):
+def project_cone_second_order(cone, point, out):
     height, length = point[0], math.sqrt(dot(point[1:], point[1:]))
     inside = length <= height
     top = 0.5 * (height + length)
@@ -167,7 +169,7 @@ def _(cone, point, out):
 
 
 @project_cone.register(Semidefinite)
-def _(cone, point, out):
+def project_cone_semidefinite(cone, point, out):
     project_semidefinite(cone.side, point, out)
 
 
@@ -196,7 +198,7 @@ def draw_cone_distance(objective, moment, batch):
 
 
 @accumulate.register(ConeDistance)
-def _(objective, batch, x, w, y, v, out):
+def accumulate_cone_distance(objective, batch, x, w, y, v, out):
     r = objective.offsets.shape[1]
     room = np.empty(2 * r)
     share = 1.0 / batch.size

@@ -1,7 +1,7 @@
 """Dictionary learning: data points a_i as combinations D x_i of few columns ("atoms") of a matrix D.
 
-Data and codes come as in the papers, one data point a column. They are stored one data point a row, and D column by column,
-so that every inner loop runs along contiguous numbers.
+Data and codes come as in the papers, one data point per column. They are stored one data point per row, and D column by
+column, so that every inner loop runs along contiguous numbers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import numpy as np
 
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.randomness import uniform_indices
-from tiebreak.objectives.base import Objective, accumulate, draw
-from tiebreak.objectives.matrices import Dense, curvature_of
+from tiebreak.objectives.arithmetic import Objective
+from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.matrices import Dense
+from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey
 
 
@@ -31,9 +33,9 @@ class DictionaryLoss(Objective, _DictionaryLoss):
     Parameters
     ----------
     A : array, (m, n)
-        The data, one point a column.
+        The data, one point per column.
     codes : array, (p, n)
-        The codes, one a column. Zeros cost nothing.
+        The codes, one per column. Zeros cost nothing.
     sums : bool
         Whether to take the sum ½ Σ_i ‖a_i − D x̂_i‖² in place of the mean: step sizes and slacks of papers that use sums then
         have their meaning.
@@ -65,15 +67,15 @@ class DictionaryLoss(Objective, _DictionaryLoss):
         return self.points.shape[1], self.codes.shape[1]
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.shape[0] * self.shape[1]
 
     @property
-    def n_samples(self) -> int:  # type: ignore[override]
+    def n_samples(self) -> int:
         return self.points.shape[0]
 
     @property
-    def lipschitz(self) -> float:  # type: ignore[override]
+    def lipschitz(self) -> float:
         """λ_max(X̂ X̂ᵀ) / n, times n for sums."""
         return curvature_of(self, Dense(self.codes), np.ones(self.n_samples)) * self.weight / self.n_samples
 
@@ -83,7 +85,7 @@ class DictionaryLoss(Objective, _DictionaryLoss):
         return survey_of_errors(self.points, Matrix(self.codes, np.zeros_like(self.codes)), atoms, self.weight, False)
 
     def __repr__(self) -> str:
-        return f"DictionaryLoss({self.shape[0]} × {self.shape[1]}, {self.n_samples} points)"
+        return f"DictionaryLoss {self.shape[0]} × {self.shape[1]} of {self.n_samples} points"
 
 
 class _JointDictionaryLoss(NamedTuple):
@@ -101,7 +103,7 @@ class JointDictionaryLoss(Objective, _JointDictionaryLoss):
     Parameters
     ----------
     A : array, (m, n)
-        The data, one point a column.
+        The data, one point per column.
     sums : bool
         Whether to take the sum over the points in place of the mean.
 
@@ -122,7 +124,7 @@ class JointDictionaryLoss(Objective, _JointDictionaryLoss):
         return super().__new__(cls, points, weight_of(sums, points.shape[0]))
 
     @property
-    def n_samples(self) -> int:  # type: ignore[override]
+    def n_samples(self) -> int:
         return self.points.shape[0]
 
     def check_dimension(self, dimension: int, name: str) -> None:
@@ -145,7 +147,7 @@ class JointDictionaryLoss(Objective, _JointDictionaryLoss):
 
     def __repr__(self) -> str:
         n, m = self.points.shape
-        return f"JointDictionaryLoss({m} rows, {n} points)"
+        return f"JointDictionaryLoss of {n} points in {m} dimensions"
 
 
 def columns_as_rows(value: Any, name: str) -> np.ndarray:
@@ -153,7 +155,7 @@ def columns_as_rows(value: Any, name: str) -> np.ndarray:
     array = checks.numbers(value, name)
     if array.ndim != 2 or array.size == 0:
         raise ValueError(
-            f"`{name}` must be a non-empty matrix, one data point a column, got an array of shape {array.shape}"
+            f"`{name}` must be a non-empty matrix, one data point per column, got an array of shape {array.shape}"
         )
     rows = np.array(array.T, dtype=np.float64, order="C")
     if not np.isfinite(rows).all():
@@ -242,10 +244,10 @@ def draw_dictionary(objective, moment, batch):
 
 
 @accumulate.register(DictionaryLoss)
-def _(objective, batch, x, w, y, v, out):
+def accumulate_dictionary(objective, batch, x, w, y, v, out):
     p, m = objective.codes.shape[1], objective.points.shape[1]
     atoms_x, atoms_y, atoms_out = x.reshape((p, m)), y.reshape((p, m)), out.reshape((p, m))
-    at_x, at_y = np.empty(m), np.empty(m)  # residuals; once a call
+    at_x, at_y = np.empty(m), np.empty(m)  # residuals; once per call
     share = objective.weight / batch.size
     value_x = 0.0
     value_y = 0.0
@@ -268,13 +270,13 @@ def draw_joint_dictionary(objective, moment, batch):
 
 
 @accumulate.register(JointDictionaryLoss)
-def _(objective, batch, x, w, y, v, out):
+def accumulate_joint_dictionary(objective, batch, x, w, y, v, out):
     n, m = objective.points.shape
     p = x.size // (m + n)
     atoms_x, codes_x = parts(x, p, m)
     atoms_y, codes_y = parts(y, p, m)
     atoms_out, codes_out = parts(out, p, m)
-    at = np.empty(m)  # a residual; once a call
+    at = np.empty(m)  # a residual; once per call
     share = objective.weight / batch.size
     value_x = 0.0
     value_y = 0.0

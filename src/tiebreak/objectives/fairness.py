@@ -13,7 +13,8 @@ import numpy as np
 
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.randomness import fraction, philox
-from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.arithmetic import Objective
+from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dot_and_size, row_dots
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, room_around
 
@@ -37,7 +38,7 @@ class SquaredCovariance(Objective, _SquaredCovariance):
     Parameters
     ----------
     A : array or SciPy sparse matrix, (n, d)
-        One row a person.
+        One person per row.
     sensitive : array, (n,)
         The attribute, such as 0 and 1; not the same for all.
 
@@ -69,15 +70,15 @@ class SquaredCovariance(Objective, _SquaredCovariance):
         return super().__new__(cls, matrix, attribute - attribute.mean())
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.matrix.shape[1]
 
     @property
-    def n_samples(self) -> int:  # type: ignore[override]
+    def n_samples(self) -> int:
         return self.matrix.shape[0]
 
     @property
-    def lipschitz(self) -> float:  # type: ignore[override]
+    def lipschitz(self) -> float:
         """A bound of ‖2 ∇h ∇hᵀ + 2 h ∇²h‖, where f = h².
 
         ‖∇h‖ ≤ mean |c_i| ‖a_i‖ / 4, ‖∇²h‖ ≤ mean |c_i| ‖a_i‖² / (6 √3), and |h| = |mean c_i (σ_i − ½)| ≤ mean |c_i| / 2.
@@ -93,8 +94,7 @@ class SquaredCovariance(Objective, _SquaredCovariance):
         return survey._replace(value_error=error * (2.0 * math.sqrt(abs(survey.value)) + error) + survey.value_error)
 
     def __repr__(self) -> str:
-        n, d = self.matrix.shape
-        return f"SquaredCovariance({type(self.matrix).__name__} {n} × {d})"
+        return f"SquaredCovariance {self.matrix}"
 
 
 @kernel
@@ -127,7 +127,7 @@ def draw_covariance(objective, moment, batch):
 
 
 @accumulate.register(SquaredCovariance)
-def _(objective, batch, x, w, y, v, out):
+def accumulate_covariance(objective, batch, x, w, y, v, out):
     if batch[0] >= objective.centred.size:
         return add_pairs(objective, batch, x, w, y, v, out)
     return add_together(objective, batch, x, w, y, v, out)

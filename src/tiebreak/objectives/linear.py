@@ -1,7 +1,6 @@
 """Losses of linear models: (scalar loss) × (dense or CSR matrix) × targets × sample weights.
 
-F(x) = Σ_i w_i ℓ(⟨a_i, x⟩, b_i) / Σ_i w_i. A scalar loss is a value with two generic functions, :func:`loss` and
-:func:`curvature`; it knows nothing of matrices.
+F(x) = Σ_i w_i ℓ(⟨a_i, x⟩, b_i) / Σ_i w_i.
 """
 
 from __future__ import annotations
@@ -11,111 +10,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.engine import PACKAGE, checks, generic, kernel
+from tiebreak.engine import PACKAGE, checks, kernel
 from tiebreak.engine.randomness import uniform_indices
-from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.arithmetic import Objective
+from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.constants import remembered
+from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
 from tiebreak.objectives.matrices import (
     CSR,
     Dense,
     add_row,
     add_row_and_size,
     as_matrix,
-    curvature_of,
-    gram,
-    remembered,
     row_dot,
     row_dot_and_size,
     row_dots,
 )
 from tiebreak.objectives.passes import over_blocks
+from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, blocks_of, room_around
 
-LEAST_WEIGHT = 1e-140  # relative: smaller weights have not enough digits left in a mean
-
-
-@generic
-def loss(scalar, prediction, target):
-    """Return ℓ(prediction, target) and its derivative with respect to the prediction."""
-
-
-@generic
-def curvature(scalar):
-    """Return the largest second derivative of ℓ with respect to the prediction."""
-
-
-class ConvexLoss:
-    """The common part of scalar losses that are convex in the prediction and never negative."""
-
-    __slots__ = ()
-    convex = True
-    floor = 0.0
-
-
-class _Square(NamedTuple):
-    pass
-
-
-class Square(ConvexLoss, _Square):
-    """ℓ(p, t) = ½ (p − t)²."""
-
-    __slots__ = ()
-
-
-@loss.register(Square)
-def _(scalar, prediction, target):
-    residual = prediction - target
-    return 0.5 * residual * residual, residual
-
-
-@curvature.register(Square)
-def _(scalar):
-    return 1.0
-
-
-class _LogLoss(NamedTuple):
-    pass
-
-
-class LogLoss(ConvexLoss, _LogLoss):
-    """ℓ(p, t) = log(1 + exp(−t p)) for t = ±1."""
-
-    __slots__ = ()
-
-
-@loss.register(LogLoss)
-def _(scalar, prediction, target):
-    margin = target * prediction
-    decay = math.exp(-abs(margin))
-    value = math.log1p(decay) + max(-margin, 0.0)
-    wrong = decay if margin > 0.0 else 1.0  # exp(−margin), divided by exp(−margin) where that is large
-    return value, -target * wrong / (1.0 + decay)
-
-
-@curvature.register(LogLoss)
-def _(scalar):
-    return 0.25
-
-
-class _HuberLoss(NamedTuple):
-    delta: float
-
-
-class HuberLoss(ConvexLoss, _HuberLoss):
-    """ℓ(p, t) = ½ r² for |r| ≤ δ and δ (|r| − ½ δ) beyond, r = p − t."""
-
-    __slots__ = ()
-
-
-@loss.register(HuberLoss)
-def _(scalar, prediction, target):
-    residual = prediction - target
-    clipped = min(max(residual, -scalar.delta), scalar.delta)
-    return clipped * (residual - 0.5 * clipped), clipped
-
-
-@curvature.register(HuberLoss)
-def _(scalar):
-    return 1.0
+LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 
 
 class _LinearModel(NamedTuple):
@@ -126,47 +41,32 @@ class _LinearModel(NamedTuple):
 
 
 class LinearModel(Objective, _LinearModel):
-    """The weighted mean of a scalar loss over the rows of a matrix; made by LeastSquares, Logistic and Huber."""
+    """The weighted mean of a scalar loss over the rows of a matrix; :func:`linear_model` makes one of any loss."""
 
     __slots__ = ()
 
     @property
-    def convex(self) -> bool | None:  # type: ignore[override]
+    def convex(self) -> bool | None:
         """Whether the scalar loss says that it is convex in the prediction."""
         return getattr(self.scalar, "convex", None)
 
     @property
-    def floor(self) -> float:  # type: ignore[override]
+    def floor(self) -> float:
         """A number that the scalar loss says it is never below."""
         return float(getattr(self.scalar, "floor", -math.inf))
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return self.matrix.shape[1]
 
     @property
-    def n_samples(self) -> int:  # type: ignore[override]
+    def n_samples(self) -> int:
         return self.matrix.shape[0]
 
     @property
-    def lipschitz(self) -> float:  # type: ignore[override]
+    def lipschitz(self) -> float:
         """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n), on large data a bound slightly above it."""
         return float(curvature(self.scalar)) * curvature_of(self, self.matrix, self.weights) / self.n_samples
-
-    @property
-    def strong_convexity(self) -> float:  # type: ignore[override]
-        """The smallest eigenvalue of the second derivatives of a least-squares loss; 0 for other losses."""
-        n, d = self.matrix.shape
-        hessian = self.hessian() if n >= d else None
-        if hessian is None:
-            return 0.0
-        smallest, largest = np.linalg.eigvalsh(hessian)[[0, -1]]
-        return float(smallest) if smallest > n * np.finfo(float).eps * largest else 0.0  # what rounding leaves is none
-
-    def hessian(self) -> np.ndarray | None:
-        if not isinstance(self.scalar, Square):
-            return None
-        return remembered(self, "hessian", lambda: (gram(self.matrix, self.weights / self.n_samples), 1)).copy()
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """One pass over the data, by all cores where it is long."""
@@ -190,8 +90,156 @@ class LinearModel(Objective, _LinearModel):
         return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
 
     def __repr__(self) -> str:
+        scalar = f" of {self.scalar!r}" if type(self) is LinearModel else ""
+        return f"{type(self).__name__} {self.matrix}{scalar}"
+
+
+class LeastSquares(LinearModel):
+    """The mean squared error ½ (⟨a_i, x⟩ − b_i)² over the rows of A.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, (n, d)
+        One sample per row. C-ordered float arrays are used in place; do not change them while they are in use.
+    b : array, (n,)
+        Targets.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+
+    Examples
+    --------
+    >>> f = LeastSquares([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0])
+    >>> f
+    LeastSquares 2 × 2
+    >>> f.value([1.0, 0.0])
+    1.0
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, A: Any, b: Any, sample_weight: Any = None) -> LeastSquares:
+        return cls._make([Square(), *checked_data(A, b, sample_weight, "b")])
+
+    @property
+    def strong_convexity(self) -> float:
+        """The smallest eigenvalue of the second derivatives."""
         n, d = self.matrix.shape
-        return f"LinearModel({self.scalar!r}, {type(self.matrix).__name__} {n} × {d})"
+        if n < d:
+            return 0.0
+        smallest, largest = np.linalg.eigvalsh(self.hessian())[[0, -1]]
+        return float(smallest) if smallest > n * np.finfo(float).eps * largest else 0.0  # what rounding leaves is none
+
+    def hessian(self) -> np.ndarray:
+        return remembered(self, "hessian", lambda: (self.matrix.gram(self.weights / self.n_samples), 1)).copy()
+
+
+class Logistic(LinearModel):
+    """The mean logistic loss log(1 + exp(−y_i ⟨a_i, x⟩)) over the rows of A.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, (n, d)
+        One sample per row.
+    y : array, (n,)
+        Labels, either −1 and 1 or 0 and 1.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+
+    Examples
+    --------
+    >>> round(Logistic([[1.0], [2.0]], [0, 1]).value([0.0]), 6)
+    0.693147
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, A: Any, y: Any, sample_weight: Any = None) -> Logistic:
+        return cls._make([LogLoss(), *checked_data(A, signs_of(y), sample_weight, "y")])
+
+
+class Huber(LinearModel):
+    """The mean Huber loss over the rows of A: squared up to residuals of size ``delta``, linear beyond.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, (n, d)
+        One sample per row.
+    b : array, (n,)
+        Targets.
+    delta : float, positive
+        The residual at which the loss turns from quadratic to linear, in units of b.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+
+    Examples
+    --------
+    >>> Huber([[1.0]], [0.0], delta=1.0).value([3.0])
+    2.5
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, A: Any, b: Any, delta: float = 1.0, sample_weight: Any = None) -> Huber:
+        scalar = HuberLoss(checks.real(delta, "delta", above=0.0))
+        return cls._make([scalar, *checked_data(A, b, sample_weight, "b")])
+
+
+MODELS: dict[type, type[LinearModel]] = {Square: LeastSquares, LogLoss: Logistic, HuberLoss: Huber}
+
+
+def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None) -> LinearModel:
+    """The weighted mean of any scalar loss over the rows of A.
+
+    Parameters
+    ----------
+    scalar : value
+        A scalar loss: a named tuple for which :func:`loss` and :func:`curvature` are registered.
+    A : array or SciPy sparse matrix, (n, d)
+        One sample per row.
+    targets : array, (n,)
+        One target per row.
+    sample_weight : array, (n,), optional
+        Non-negative weights, not all zero; only their ratios matter.
+    """
+    kind = MODELS.get(type(scalar), LinearModel)
+    return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets")])
+
+
+def signs_of(y: Any) -> np.ndarray:
+    """Return labels as −1 and 1, or raise."""
+    labels = checks.vector(y, "y")
+    found = np.unique(labels)
+    if np.isin(found, (-1.0, 1.0)).all():
+        return labels
+    if np.isin(found, (0.0, 1.0)).all():
+        return 2.0 * labels - 1.0
+    shown = ", ".join(f"{label:g}" for label in found[:5]) + (", …" if found.size > 5 else "")
+    raise ValueError(f"`y` must hold labels −1 and 1, or 0 and 1, got {shown}; encode the two classes so")
+
+
+def checked_data(A: Any, targets: Any, sample_weight: Any, name: str) -> tuple[Dense | CSR, np.ndarray, np.ndarray]:
+    """Return matrix, targets and weights of mean 1, or raise; ``name`` is what users call the targets."""
+    matrix = as_matrix(A, "A")
+    n = matrix.shape[0]
+    targets = checks.vector(targets, name)
+    checks.data(targets, name)
+    if targets.size != n:
+        raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
+    return matrix, targets, np.ones(n) if sample_weight is None else checked_weights(sample_weight, n)
+
+
+def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return weights of mean 1, or raise."""
+    weights = checks.vector(sample_weight, "sample_weight", n)
+    checks.data(weights, "sample_weight")
+    if weights.min() < 0.0 or weights.max() == 0.0:
+        raise ValueError(f"`sample_weight` must be non-negative and not all zero, got a minimum of {weights.min():g}")
+    if weights.min(initial=math.inf, where=weights > 0.0) < LEAST_WEIGHT * weights.max():
+        raise ValueError(
+            f"`sample_weight` must be 0 or at least {LEAST_WEIGHT:g} of the largest, got"
+            f" {weights.min(where=weights > 0.0, initial=math.inf):g} beside {weights.max():g}; set such weights to 0"
+        )
+    return weights / (math.fsum(weights) / n)  # whose error does not grow with n
 
 
 @draw.register(LinearModel)
@@ -200,7 +248,7 @@ def draw_linear_model(objective, moment, batch):
 
 
 @accumulate.register(LinearModel)
-def _(objective, batch, x, w, y, v, out):
+def accumulate_linear_model(objective, batch, x, w, y, v, out):
     value_x = 0.0
     value_y = 0.0
     share = 1.0 / batch.size
@@ -241,113 +289,3 @@ def survey_rows(objective, start, stop, x, room, over_rows, relative, out):
         value_error += weight * (over_rows * abs(at) + doubt * (abs(slope) + bend * doubt))
         add_row_and_size(objective.matrix, i, weight * slope, weight * (over_rows * abs(slope) + bend * doubt), out)
     return value, value_error
-
-
-def LeastSquares(A: Any, b: Any, sample_weight: Any = None) -> LinearModel:
-    """The mean squared error ½ (⟨a_i, x⟩ − b_i)² over the rows of A.
-
-    Parameters
-    ----------
-    A : array or SciPy sparse matrix, (n, d)
-        One sample a row. C-ordered float arrays are used in place; do not change them while they are in use.
-    b : array, (n,)
-        Targets.
-    sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
-
-    Examples
-    --------
-    >>> f = LeastSquares([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0])
-    >>> f.value([1.0, 0.0])
-    1.0
-    """
-    return linear_model(Square(), A, b, sample_weight, name="b")
-
-
-def Logistic(A: Any, y: Any, sample_weight: Any = None) -> LinearModel:
-    """The mean logistic loss log(1 + exp(−y_i ⟨a_i, x⟩)) over the rows of A.
-
-    Parameters
-    ----------
-    A : array or SciPy sparse matrix, (n, d)
-        One sample a row.
-    y : array, (n,)
-        Labels, either −1 and 1 or 0 and 1.
-    sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
-
-    Examples
-    --------
-    >>> round(Logistic([[1.0], [2.0]], [0, 1]).value([0.0]), 6)
-    0.693147
-    """
-    labels = checks.vector(y, "y")
-    found = np.unique(labels)
-    if np.isin(found, (-1.0, 1.0)).all():
-        signs = labels
-    elif np.isin(found, (0.0, 1.0)).all():
-        signs = 2.0 * labels - 1.0
-    else:
-        shown = ", ".join(f"{label:g}" for label in found[:5]) + (", …" if found.size > 5 else "")
-        raise ValueError(f"`y` must hold labels −1 and 1, or 0 and 1, got {shown}; encode the two classes so")
-    return linear_model(LogLoss(), A, signs, sample_weight, name="y")
-
-
-def Huber(A: Any, b: Any, delta: float = 1.0, sample_weight: Any = None) -> LinearModel:
-    """The mean Huber loss over the rows of A: squared up to residuals of size ``delta``, linear beyond.
-
-    Parameters
-    ----------
-    A : array or SciPy sparse matrix, (n, d)
-        One sample a row.
-    b : array, (n,)
-        Targets.
-    delta : float, positive
-        The residual at which the loss turns from quadratic to linear, in units of b.
-    sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
-
-    Examples
-    --------
-    >>> Huber([[1.0]], [0.0], delta=1.0).value([3.0])
-    2.5
-    """
-    return linear_model(HuberLoss(checks.real(delta, "delta", above=0.0)), A, b, sample_weight, name="b")
-
-
-def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None, name: str = "targets") -> LinearModel:
-    """The weighted mean of any scalar loss over the rows of A.
-
-    Parameters
-    ----------
-    scalar : value
-        A scalar loss: a named tuple for which :func:`loss` and :func:`curvature` are registered.
-    A : array or SciPy sparse matrix, (n, d)
-        One sample a row.
-    targets : array, (n,)
-        One target a row.
-    sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
-    name : str
-        What to call the targets in errors.
-    """
-    matrix = as_matrix(A, "A")
-    n = matrix.shape[0]
-    targets = checks.vector(targets, name)
-    checks.data(targets, name)
-    if targets.size != n:
-        raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
-    if sample_weight is None:
-        weights = np.ones(n)
-    else:
-        weights = checks.vector(sample_weight, "sample_weight", n)
-        checks.data(weights, "sample_weight")
-        if weights.min() < 0.0 or weights.max() == 0.0:
-            raise ValueError(f"`sample_weight` must be non-negative and not all zero, got a minimum of {weights.min():g}")
-        if weights.min(initial=math.inf, where=weights > 0.0) < LEAST_WEIGHT * weights.max():
-            raise ValueError(
-                f"`sample_weight` must be 0 or at least {LEAST_WEIGHT:g} of the largest, got"
-                f" {weights.min(where=weights > 0.0, initial=math.inf):g} beside {weights.max():g}; set such weights to 0"
-            )
-        weights = weights / (math.fsum(weights) / n)  # whose error does not grow with n
-    return LinearModel(scalar, matrix, targets, weights)

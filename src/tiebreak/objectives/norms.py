@@ -8,7 +8,8 @@ import numpy as np
 
 from tiebreak.engine import checks
 from tiebreak.engine.vectors import fill
-from tiebreak.objectives.base import Objective, accumulate, draw
+from tiebreak.objectives.arithmetic import Objective
+from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, accurate
 
 
@@ -42,8 +43,11 @@ class SquaredNorm(Objective, _SquaredNorm):
         return super().__new__(cls, point)
 
     @property
-    def dimension(self) -> int | None:  # type: ignore[override]
+    def dimension(self) -> int | None:
         return self.center.size or None
+
+    def __repr__(self) -> str:
+        return f"SquaredNorm(center of {self.center.size} numbers)" if self.center.size else "SquaredNorm()"
 
     def hessian(self) -> float:
         return 1.0
@@ -65,7 +69,7 @@ def draw_squared_norm(objective, moment, batch):
 
 
 @accumulate.register(SquaredNorm)
-def _(objective, batch, x, w, y, v, out):
+def accumulate_squared_norm(objective, batch, x, w, y, v, out):
     value_x = 0.0
     value_y = 0.0
     for j in range(x.size):

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-BLOCKS = 8  # a fixed number: sums over blocks must not depend on how many processors there are
-LEAST_NUMBERS = 1 << 18  # per block; threads cost more than they save on fewer
+BLOCKS = 8  # blocks at most; a fixed number, as sums over blocks must not depend on how many processors there are
+LEAST_NUMBERS = 1 << 18  # numbers per block; threads cost more than they save on fewer
 
-Part = TypeVar("Part")
+Sums = TypeVar("Sums")
 
 
-def over_blocks(rows: int, numbers: int, run: Callable[[int, int], Part], blocks: int | None = None) -> list[Part]:
+def over_blocks(rows: int, numbers: int, run: Callable[[int, int], Sums], blocks: int | None = None) -> list[Sums]:
     """Return ``run(low, high)`` for each of several blocks of rows, in the order of the rows.
 
     Parameters

@@ -6,7 +6,7 @@ import importlib
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from tiebreak.domains import Box, Product
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moment, uniform_indices
-from tiebreak.objectives.base import ACCURACY, Objective, accumulate, draw
+from tiebreak.objectives.arithmetic import Objective, Sum
+from tiebreak.objectives.base import ACCURACY, accumulate, draw
 
 
 class OracleError(RuntimeError):
@@ -72,7 +73,7 @@ class Computed(Objective):
     value_and_grad: Any
 
     @property
-    def accuracy(self) -> float:  # type: ignore[override]
+    def accuracy(self) -> float:
         """How accurate the code says that it is; a plain function is taken at its word."""
         return float(getattr(self.value_and_grad, "accuracy", ACCURACY))
 
@@ -165,6 +166,11 @@ class Computed(Objective):
             start = next((place for place in found if place is not None), 0)
             x = x.x[start : start + self.dimension]
         return checks.vector(x, "x", self.dimension)
+
+
+def zeros_of(dimension: int) -> Callable[[Any, Any], tuple[float, np.ndarray]]:
+    """Return a function that is zero everywhere, to stand in for a user's."""
+    return lambda x, batch: (0.0, np.zeros(dimension))
 
 
 def quick_total(gradient: np.ndarray) -> float:
@@ -261,7 +267,7 @@ def place_of(part: Any, objective: Any) -> int | None:
     """Return where in the variables of an objective those of a part of it begin; None if it is not part of it."""
     if objective is part:
         return 0
-    if hasattr(objective, "terms"):
+    if isinstance(objective, Sum):
         return next((place for term in objective.terms if (place := place_of(part, term)) is not None), None)
     inner = getattr(objective, "objective", None)
     place = None if inner is None else place_of(part, inner)
@@ -318,8 +324,14 @@ class FiniteSum(Computed):
         check_knowledge(self)
 
     @property
-    def n_samples(self) -> int:  # type: ignore[override]
+    def n_samples(self) -> int:
         return self.n
+
+    def rehearsal(self) -> FiniteSum:
+        """Return itself if its first call is better made ahead, else a sum of as many terms that are all zero."""
+        if getattr(self.value_and_grad, "rehearses", False):
+            return self
+        return replace(self, value_and_grad=zeros_of(self.dimension))
 
 
 @draw.register(FiniteSum)
@@ -328,7 +340,9 @@ def draw_finite_sum(objective: FiniteSum, moment: Moment, batch: np.ndarray) -> 
 
 
 @accumulate.register(Computed)
-def _(objective: Computed, batch: Any, x: Any, w: float, y: Any, v: float, out: Any) -> tuple[float, float]:
+def accumulate_computed(
+    objective: Computed, batch: Any, x: Any, w: float, y: Any, v: float, out: Any
+) -> tuple[float, float]:
     batch = _read_only(batch) if type(batch) is np.ndarray else batch
     if isinstance(objective.value_and_grad, Oracle):
         value_x, value_y, gradient = objective.ask_both(batch, x, w, y, v)

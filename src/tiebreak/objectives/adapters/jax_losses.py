@@ -11,7 +11,7 @@ import numpy as np
 
 from tiebreak.engine import checks
 from tiebreak.objectives.adapters.callables import FiniteSum, Oracle, accuracy_of, floating, imported, pieces_of
-from tiebreak.objectives.adapters.streams import Stream, limits_of_samples
+from tiebreak.objectives.adapters.streams import Stream, sample_bounds
 
 
 def from_jax(
@@ -39,7 +39,7 @@ def from_jax(
     params : pytree
         Parameters of the form that the loss takes: it gives their shapes, not a first point.
     data : pytree of arrays, or callable
-        Arrays with one row a sample; a batch is some rows of each. Or ``draw(rng, size) -> batch``, for a stream.
+        Arrays with one row per sample; a batch is some rows of each. Or ``draw(rng, size) -> batch``, for a stream.
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
     value_range, gradient_bound : optional
@@ -79,9 +79,9 @@ def from_jax(
         "strong_convexity": strong_convexity,
         "floor": floor,
     }
-    limits = limits_of_samples(value_range, gradient_bound, endless=callable(data))
+    bounds = sample_bounds(value_range, gradient_bound, endless=callable(data))
     if callable(data):
-        return Stream(data, oracle, oracle.dimension, **facts, **limits)
+        return Stream(data, oracle, oracle.dimension, **facts, **bounds)
     return FiniteSum(oracle.n, oracle.dimension, oracle, **facts)
 
 
@@ -133,7 +133,7 @@ class JaxLoss(Oracle):
         leaves = self.jax.tree_util.tree_leaves(data)
         lengths = {np.shape(leaf)[0] if np.ndim(leaf) > 0 else 0 for leaf in leaves}
         if len(lengths) != 1 or 0 in lengths:
-            raise ValueError(f"`data` must hold arrays of one row a sample, as many each, got lengths {sorted(lengths)}")
+            raise ValueError(f"`data` must hold arrays of one row per sample, as many each, got lengths {sorted(lengths)}")
         self.n = int(lengths.pop())
         return self.jax.tree_util.tree_map(self._array, data)
 

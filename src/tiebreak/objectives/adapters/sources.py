@@ -77,7 +77,7 @@ class Rows:
         return True
 
 
-class Table(Rows):
+class FileRows(Rows):
     """The rows of a file, as an array of features or a pair (features, target).
 
     Attributes
@@ -99,7 +99,7 @@ def csv(
     rows: int = 10_000,
     repeat: bool = False,
     **options: Any,
-) -> Table:
+) -> FileRows:
     """Return the rows of a CSV file, which is read in pieces and may be larger than memory.
 
     Parameters
@@ -118,7 +118,7 @@ def csv(
 
     Returns
     -------
-    Table
+    FileRows
 
     Raises
     ------
@@ -147,7 +147,7 @@ def csv(
     with _csv_errors(_existing(path)):
         first = pandas.read_csv(path, nrows=1, **options)
     _check_header(path, first, pandas.RangeIndex)
-    return Table(_File(path, list(first.columns), target, columns, pieces), repeat)
+    return FileRows(_File(path, list(first.columns), target, columns, pieces), repeat)
 
 
 OWN_OPTIONS = ("usecols", "index_col", "chunksize", "iterator", "nrows")  # of pandas.read_csv
@@ -199,7 +199,7 @@ def parquet(
     columns: list[str] | None = None,
     rows: int = 10_000,
     repeat: bool = False,
-) -> Table:
+) -> FileRows:
     """Return the rows of a Parquet file, which is read in pieces; the arguments are those of :func:`csv`.
 
     Raises
@@ -225,7 +225,7 @@ def parquet(
         raise ValueError(f"{path} must be a Parquet file, and it is damaged or none: {error}") from None
     if file.metadata.num_rows == 0:
         raise ValueError(f"{path} must have rows of data, and it has none")
-    return Table(_File(path, list(file.schema_arrow.names), target, columns, pieces), repeat)
+    return FileRows(_File(path, list(file.schema_arrow.names), target, columns, pieces), repeat)
 
 
 class _File:

@@ -11,11 +11,11 @@ import numpy as np
 
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moment, generator
-from tiebreak.objectives.adapters.callables import Computed, EndOfStream, OracleError, check_knowledge
+from tiebreak.objectives.adapters.callables import Computed, EndOfStream, OracleError, check_knowledge, zeros_of
 from tiebreak.objectives.base import accumulate, draw
 
-ROUNDING = 1e-6  # relative: by how much a mean may leave the limits of its samples, also one in single precision
-APART = 0xE571  # sets the samples of an estimate apart from those of runs with the same seed
+EXCESS = 1e-6  # relative excess of a mean over the bounds of its samples that rounding explains, also in single precision
+APART = 0xE571  # number that sets the samples of an estimate apart from those of runs with the same seed
 
 
 class AssumptionError(OracleError):
@@ -89,7 +89,7 @@ class Stream(Computed):
         object.__setattr__(self, "floor", max(self.floor, self.value_range[0]))
 
     @property
-    def n_samples(self) -> float:  # type: ignore[override]
+    def n_samples(self) -> float:
         return math.inf
 
     def ask(self, x: np.ndarray, batch: Any) -> tuple[float, np.ndarray]:
@@ -106,13 +106,13 @@ class Stream(Computed):
         """Raise if means over a batch leave the limits that each of its samples is said to respect."""
         low, high = self.value_range
         if math.isfinite(low) or math.isfinite(high):
-            room = ROUNDING * max(abs(bound) for bound in (low, high) if math.isfinite(bound))
+            room = EXCESS * max(abs(bound) for bound in (low, high) if math.isfinite(bound))
             for value in values:
                 if not low - room <= value <= high + room:
                     self._contradict("a mean loss", value, f"`value_range` = ({low:g}, {high:g})")
         if math.isfinite(self.gradient_bound):
             norm = float(np.linalg.norm(gradient))
-            if norm > (1.0 + ROUNDING) * self.gradient_bound * weight:
+            if norm > (1.0 + EXCESS) * self.gradient_bound * weight:
                 self._contradict("a mean gradient of norm", norm / weight, f"`gradient_bound` = {self.gradient_bound:g}")
 
     def _contradict(self, what: str, found: float, limit: str) -> None:
@@ -121,6 +121,14 @@ class Stream(Computed):
             "give limits that every sample respects at each x of the domain, or none",
             self,
         )
+
+    def rehearsal(self) -> Stream:
+        """Return a stream that draws nothing, of a loss that is zero everywhere, with all else that is known."""
+        return replace(self.unlimited(), draw=lambda rng, size: (), value_and_grad=zeros_of(self.dimension))
+
+    def unlimited(self) -> Stream:
+        """Return the stream without what is said of its samples, which holds on the domain alone."""
+        return replace(self, value_range=(-math.inf, math.inf), gradient_bound=math.inf)
 
     def sample(self, rng: np.random.Generator, size: int) -> Any:
         """Return a batch of fresh samples; raise :class:`EndOfStream` if there are not as many left."""
@@ -146,8 +154,7 @@ class Stream(Computed):
         rng = np.random.default_rng([checks.whole(seed, "seed", least=0), APART])
         batch = self.sample(rng, checks.whole(samples, "samples"))
         gradient = np.zeros_like(x)
-        anywhere = replace(self, value_range=(-math.inf, math.inf), gradient_bound=math.inf)  # those are for a domain
-        value, _ = accumulate(anywhere, batch, x, 1.0, x, 0.0, gradient)
+        value, _ = accumulate(self.unlimited(), batch, x, 1.0, x, 0.0, gradient)
         return float(value), gradient
 
 
@@ -187,7 +194,7 @@ def checked_bound(given: Any) -> float:
     return math.inf if unlimited else checks.real(given, "gradient_bound", above=0.0)
 
 
-def limits_of_samples(value_range: Any, gradient_bound: Any, endless: bool) -> dict[str, Any]:
+def sample_bounds(value_range: Any, gradient_bound: Any, endless: bool) -> dict[str, Any]:
     """Return those of two arguments that were given, for a :class:`Stream`; raise if all samples are known."""
     given = {"value_range": value_range, "gradient_bound": gradient_bound}
     known = {name: value for name, value in given.items() if value is not None}

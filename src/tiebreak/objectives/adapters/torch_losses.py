@@ -11,7 +11,7 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.objectives.adapters.callables import FiniteSum, Oracle, accuracy_of, floating, imported, pieces_of
 from tiebreak.objectives.adapters.sources import Rows, length_of
-from tiebreak.objectives.adapters.streams import Stream, limits_of_samples
+from tiebreak.objectives.adapters.streams import Stream, sample_bounds
 
 
 def from_torch(
@@ -40,7 +40,7 @@ def from_torch(
         ``loss(module(inputs), targets) -> scalar``, the mean over a batch, such as ``torch.nn.functional.mse_loss``; further
         arrays of a batch are passed after the targets, and ``loss(module(inputs))`` is asked if there are no targets.
     data : tensors, Dataset, DataLoader or callable
-        A tensor or a tuple (inputs, targets, …) with one row a sample, or a data set, which is read into memory. A
+        A tensor or a tuple (inputs, targets, …) with one row per sample, or a data set, which is read into memory. A
         ``DataLoader`` is a stream, repeated without end, whose expectation is the mean over its data set; it should shuffle.
         So is ``draw(rng, size) -> batch``, whose samples are fresh.
     convex, lipschitz, strong_convexity, floor : optional
@@ -89,9 +89,9 @@ def from_torch(
         source = torch.utils.data.default_collate([data[i] for i in range(len(data))])
     stream = callable(source) and not isinstance(source, torch.Tensor)
     oracle = TorchLoss(module, loss, None if stream else source, floating(dtype), checks.whole(rows, "rows"))
-    limits = limits_of_samples(value_range, gradient_bound, endless=stream)
+    bounds = sample_bounds(value_range, gradient_bound, endless=stream)
     if stream:
-        return Stream(source, oracle, oracle.dimension, **facts, **limits)
+        return Stream(source, oracle, oracle.dimension, **facts, **bounds)
     return FiniteSum(oracle.n, oracle.dimension, oracle, **facts)
 
 

@@ -33,6 +33,7 @@ from tiebreak import (
     minimize,
     power,
 )
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import Placed, accumulate, draw
 
 D = 18
@@ -94,7 +95,7 @@ def test_the_samples_of_a_sum_are_those_of_its_terms_one_after_the_other():
 @given(st.integers(0, 1000), st.integers(1, 9))
 def test_each_term_draws_its_share_of_a_batch(seed, size):
     total = Sum(SQUARES, FEW)  # 12 and 3 samples
-    batch = draw(total, np.random.default_rng(seed), np.zeros(size, dtype=np.int64))
+    batch = draw(total, next(Moments(seed)), np.zeros(size, dtype=np.int64))
     first = np.count_nonzero((batch - 15) % 2 == 0)
     assert batch.min() >= 15
     assert math.floor(size * 0.8) <= first <= math.ceil(size * 0.8)
@@ -152,13 +153,49 @@ def test_multiples_of_sums_and_sums_on_parts_are_taken_apart():
         lambda f: f * np.ones(2),
         lambda f: np.ones(2) * f,
         lambda f: f * f,
-        lambda f: f - f,
+        lambda f: f - 1,
+        lambda f: 1 - f,
+        lambda f: f / f,
+        lambda f: 1 / f,
+        lambda f: f / True,
     ],
 )
 @pytest.mark.parametrize("objective", [NORM, SQUARES, PYTHON], ids=["norm", "squares", "python"])
 def test_other_arithmetic_is_an_error_and_never_that_of_tuples(objective, wrong):
     with pytest.raises(TypeError):
         wrong(objective)
+
+
+def test_errors_of_arithmetic_say_what_to_do():
+    with pytest.raises(TypeError, match="a constant changes no minimiser, leave it out"):
+        SQUARES + 1
+    with pytest.raises(TypeError, match="got SquaredNorm.*write the product as a FiniteSum"):
+        SQUARES * NORM
+    with pytest.raises(ZeroDivisionError, match="divided by a real number other than 0"):
+        SQUARES / 0
+    with pytest.raises(ValueError, match=r"whether LeastSquares 12 × 18 − SquaredNorm.* Write f \+ \(-1.0\) \* g for a sum"):
+        SQUARES - NORM
+    for unknown in (COVARIANCE, FiniteSum(2, D, lambda x, i: (0.0, x))):
+        with pytest.raises(ValueError, match=r"is convex is not known.* write -1.0 \* f"):
+            -unknown
+
+
+def test_differences_and_negatives_are_made_where_their_convexity_is_known():
+    x = np.linspace(-1.0, 1.0, D)
+    f, h = SQUARES.value(x), NORM.value(x)
+    cases = [
+        (SQUARES / 4, f / 4, True),
+        (3 * SQUARES - SQUARES / 2, 2.5 * f, True),
+        (SQUARES - 3 * SQUARES, -2 * f, False),
+        (SQUARES - (-2 * NORM), f + 2 * h, True),
+        (COVARIANCE - (-NORM), COVARIANCE.value(x) + h, False),
+        (-SQUARES - NORM, -f - h, False),
+        (-(-SQUARES), f, True),
+        (-(-SQUARES - NORM), f + h, True),
+    ]
+    for objective, value, convex in cases:
+        assert objective.value(x) == pytest.approx(value, rel=1e-13)
+        assert objective.convex is convex
 
 
 def test_convexity_follows_the_rules():
@@ -242,9 +279,8 @@ def test_combinations_survive_copies_and_pickles():
 
 
 def test_a_sum_says_what_it_is_made_of():
-    assert repr(SQUARES + 2 * COVARIANCE) == (
-        "Sum(LinearModel(Square(), Dense 12 × 18), Scaled(2, SquaredCovariance(Dense 7 × 18)))"
-    )
+    assert repr(SQUARES + 2 * COVARIANCE) == "LeastSquares 12 × 18 + 2 * SquaredCovariance 7 × 18"
+    assert repr(3 * (SQUARES + SquaredNorm())) == "3 * (SquaredNorm() + LeastSquares 12 × 18)"
 
 
 JOINT = JointDictionaryLoss(np.ones((2, 3)))
@@ -276,13 +312,13 @@ def test_bad_input_is_named(make, message):
 
 
 def test_constraints_and_losses_can_be_mixed():
-    limits = ConeDistance(np.eye(D)[:, None, :], np.zeros((D, 1)), "orthant")
+    outside = ConeDistance(np.eye(D)[:, None, :], np.zeros((D, 1)), "orthant")
     x = np.linspace(-1.0, 1.0, D)
-    assert (SQUARES + D * limits).value(x) == pytest.approx(
+    assert (SQUARES + D * outside).value(x) == pytest.approx(
         SQUARES.value(x) + 0.5 * np.sum(np.maximum(x, 0.0) ** 2), rel=1e-13
     )
-    batch = draw(SQUARES + limits, np.random.default_rng(0), np.zeros(4, dtype=np.int64))
-    assert accumulate(SQUARES + limits, batch, x, 1.0, x, 0.0, np.zeros(D))[0] > 0.0
+    batch = draw(SQUARES + outside, next(Moments(0)), np.zeros(4, dtype=np.int64))
+    assert accumulate(SQUARES + outside, batch, x, 1.0, x, 0.0, np.zeros(D))[0] > 0.0
 
 
 def test_what_methods_ask_of_an_objective_is_right_for_sums_and_multiples():

@@ -1,0 +1,18 @@
+"""Data matrices, dense and sparse, as the losses see them: one row at a time."""
+
+from tiebreak.objectives.matrices.accepted import as_matrix
+from tiebreak.objectives.matrices.csr import CSR
+from tiebreak.objectives.matrices.dense import Dense
+from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, row_dot, row_dot_and_size, row_dots, row_square
+
+__all__ = [
+    "CSR",
+    "Dense",
+    "add_row",
+    "add_row_and_size",
+    "as_matrix",
+    "row_dot",
+    "row_dot_and_size",
+    "row_dots",
+    "row_square",
+]

@@ -1,0 +1,116 @@
+"""Matrices of which only the non-zeros are stored, row by row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, row_dot, row_dot_and_size, row_dots, row_square
+
+
+class CSR(NamedTuple):
+    """A matrix of which only the non-zeros are stored, row by row."""
+
+    data: np.ndarray  # (nnz,)
+    columns: np.ndarray  # (nnz,)
+    starts: np.ndarray  # (n + 1,): row i is data[starts[i]:starts[i + 1]]
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.starts.size - 1, self.n_columns
+
+    def __str__(self) -> str:
+        return "{} × {} sparse".format(*self.shape)
+
+    @property
+    def longest_row(self) -> int:
+        return int(np.diff(self.starts).max())
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array((self.data, self.columns, self.starts), shape=self.shape)
+
+    def scaled(self, factors: np.ndarray) -> scipy.sparse.csr_array:
+        """Return the matrix with row i multiplied by factors[i], in float64."""
+        data = self.data * np.repeat(factors, np.diff(self.starts))
+        return scipy.sparse.csr_array((data, self.columns, self.starts), shape=self.shape)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return self.data.size
+
+    @property
+    def largest(self) -> float:
+        return float(max(self.data.max(initial=0.0), -self.data.min(initial=0.0)))
+
+    @property
+    def row_norms(self) -> np.ndarray:
+        return scipy.sparse.linalg.norm(self.to_scipy(), axis=1)
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """Return Aᵀ diag(weights) A in one pass over A, in float64."""
+        scaled = self.scaled(np.sqrt(weights))
+        return (scaled.T @ scaled).toarray()
+
+    def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
+        """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit."""
+        n, d = self.shape
+        scaled = self.scaled(np.sqrt(weights) / unit)
+        return (scaled.T @ scaled if d <= n else scaled @ scaled.T).toarray()
+
+    def compile_gram(self, weights: np.ndarray) -> None:
+        """SciPy needs nothing compiled."""
+
+
+@row_dots.register(CSR)
+def row_dots_csr(matrix, i, x, y):
+    at_x = 0.0
+    at_y = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        at_x += matrix.data[k] * x[matrix.columns[k]]
+        at_y += matrix.data[k] * y[matrix.columns[k]]
+    return at_x, at_y
+
+
+@row_dot.register(CSR)
+def row_dot_csr(matrix, i, x):
+    total = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        total += matrix.data[k] * x[matrix.columns[k]]
+    return total
+
+
+@row_square.register(CSR)
+def row_square_csr(matrix, i, unit):
+    total = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        entry = matrix.data[k] / unit
+        total += entry * entry
+    return total
+
+
+@add_row.register(CSR)
+def add_row_csr(matrix, i, weight, out):
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        out[matrix.columns[k]] += weight * matrix.data[k]
+
+
+@row_dot_and_size.register(CSR)
+def row_dot_and_size_csr(matrix, i, x, y):
+    total = 0.0
+    size = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        total += matrix.data[k] * x[matrix.columns[k]]
+        size += abs(matrix.data[k]) * y[matrix.columns[k]]
+    return total, size
+
+
+@add_row_and_size.register(CSR)
+def add_row_and_size_csr(matrix, i, weight, size, out):
+    sums, sizes = out[0], out[1]
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        sums[matrix.columns[k]] += weight * matrix.data[k]
+        sizes[matrix.columns[k]] += size * abs(matrix.data[k])

@@ -1,0 +1,159 @@
+"""Matrices stored row by row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.engine import kernel
+from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, row_dot, row_dot_and_size, row_dots, row_square
+from tiebreak.objectives.passes import over_blocks
+
+BLOCK_NUMBERS = 1 << 19  # numbers of the data that are turned into float64 at once
+
+
+class Dense(NamedTuple):
+    """A matrix stored row by row."""
+
+    array: np.ndarray  # (n, d), C order
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.array.shape
+
+    def __str__(self) -> str:
+        return "{} × {}".format(*self.shape)
+
+    @property
+    def longest_row(self) -> int:
+        return self.array.shape[1]
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return self.array.size
+
+    @property
+    def largest(self) -> float:
+        return float(max(self.array.max(), -self.array.min()))
+
+    @property
+    def row_norms(self) -> np.ndarray:
+        return np.linalg.norm(self.array, axis=1)
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """Return Aᵀ diag(weights) A in one pass over A, in float64."""
+        roots = np.sqrt(weights)
+        n, d = self.shape
+        total, rows = np.zeros((d, d)), max(1, BLOCK_NUMBERS // d)
+        for low in range(0, n, rows):
+            block = roots[low : low + rows, None] * self.array[low : low + rows]
+            total += block.T @ block
+        return total
+
+    def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
+        """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit; its upper triangle is missing.
+
+        It is compiled: the threads of a library would wait for each other on a busy machine longer than so small a matrix
+        takes.
+        """
+        roots = np.sqrt(weights)
+        n, d = self.shape
+        array = self.array if unit == 1.0 else self.array / unit
+        if d > n:
+            out = np.zeros((n, n))
+            multiply_rows(array, roots, out)
+            return out
+
+        def run(low: int, high: int) -> np.ndarray:
+            out = np.zeros((d, d))
+            add_outer_products(array, roots, low, high, out)
+            return out
+
+        return np.add.reduce(over_blocks(n, self.numbers, run))
+
+    def compile_gram(self, weights: np.ndarray) -> None:
+        """Compile what :meth:`smaller_gram` needs."""
+        add_outer_products(self.array, weights, 0, 0, np.zeros((0, 0)))
+        multiply_rows(self.array[:0], weights, np.zeros((0, 0)))
+
+
+@kernel(reorder=True)
+def add_outer_products(array, roots, low, high, out):
+    """Add Σ (roots_i row i) (roots_i row i)ᵀ over the rows from low to high to the lower triangle of ``out``."""
+    for i in range(low, high):
+        row = array[i]
+        for j in range(row.size):
+            factor = roots[i] * roots[i] * row[j]
+            target = out[j]
+            for k in range(j + 1):
+                target[k] += factor * row[k]
+
+
+@kernel(reorder=True)
+def multiply_rows(array, roots, out):
+    """Set the lower triangle of ``out`` to the products ⟨roots_i row i, roots_j row j⟩."""
+    for i in range(array.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(array.shape[1]):
+                total += float(array[i, k]) * array[j, k]
+            out[i, j] = roots[i] * roots[j] * total
+
+
+@row_dots.register(Dense)
+def row_dots_dense(matrix, i, x, y):
+    row = matrix.array[i]
+    at_x = 0.0
+    at_y = 0.0
+    for j in range(row.size):
+        at_x += row[j] * x[j]
+        at_y += row[j] * y[j]
+    return at_x, at_y
+
+
+@row_dot.register(Dense)
+def row_dot_dense(matrix, i, x):
+    row = matrix.array[i]
+    total = 0.0
+    for j in range(row.size):
+        total += row[j] * x[j]
+    return total
+
+
+@row_square.register(Dense)
+def row_square_dense(matrix, i, unit):
+    row = matrix.array[i]
+    total = 0.0
+    for j in range(row.size):
+        entry = row[j] / unit
+        total += entry * entry
+    return total
+
+
+@add_row.register(Dense)
+def add_row_dense(matrix, i, weight, out):
+    row = matrix.array[i]
+    for j in range(row.size):
+        out[j] += weight * row[j]
+
+
+@row_dot_and_size.register(Dense)
+def row_dot_and_size_dense(matrix, i, x, y):
+    row = matrix.array[i]
+    total = 0.0
+    size = 0.0
+    for j in range(row.size):
+        total += row[j] * x[j]
+        size += abs(row[j]) * y[j]
+    return total, size
+
+
+@add_row_and_size.register(Dense)
+def add_row_and_size_dense(matrix, i, weight, size, out):
+    row = matrix.array[i]
+    sums, sizes = out[0], out[1]
+    for j in range(row.size):
+        sums[j] += weight * row[j]
+        sizes[j] += size * abs(row[j])

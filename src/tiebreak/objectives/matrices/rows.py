@@ -1,0 +1,35 @@
+"""What losses ask of a matrix of data: one row at a time, whatever form it is stored in."""
+
+from __future__ import annotations
+
+from tiebreak.engine import generic
+
+
+@generic(reorder=True)
+def row_dots(matrix, i, x, y):
+    """Return ⟨row i, x⟩ and ⟨row i, y⟩."""
+
+
+@generic(reorder=True)
+def row_dot(matrix, i, x):
+    """Return ⟨row i, x⟩."""
+
+
+@generic(reorder=True)
+def add_row(matrix, i, weight, out):
+    """Set out ← out + weight · row i."""
+
+
+@generic(reorder=True)
+def row_dot_and_size(matrix, i, x, y):
+    """Return ⟨row i, x⟩ and Σ_j |row_ij| y_j."""
+
+
+@generic(reorder=True)
+def add_row_and_size(matrix, i, weight, size, out):
+    """Set out[0] ← out[0] + weight · row i and out[1] ← out[1] + size · |row i|."""
+
+
+@generic(reorder=True)
+def row_square(matrix, i, unit):
+    """Return ‖row i / unit‖²."""
