@@ -9,7 +9,7 @@ import pytest
 
 import tiebreak
 from tiebreak import engine
-from tiebreak.data import Part
+from tiebreak.data import Fold
 from tiebreak.studies import dictionary, rates, references
 from tiebreak.studies.tracing import solved, trace
 
@@ -30,7 +30,7 @@ def interrupted(monkeypatch, after: int = 0):
 
 def reference():
     rng = np.random.default_rng(0)
-    train, validation = (Part(rng.random((4, 6)), rng.random(4)) for _ in range(2))
+    train, validation = (Fold(rng.random((4, 6)), rng.random(4)) for _ in range(2))
     return references.solve(train, validation, 1.0, passes=500)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak
-from tiebreak.data import Part
+from tiebreak.data import Fold
 from tiebreak.studies.study import Outcome
 from tiebreak.studies.tracing import solved
 
@@ -35,7 +35,7 @@ class Optimum(NamedTuple):
     upper_from: str
 
 
-def solve(train: Part, validation: Part, radius: float, passes: int) -> Outcome:
+def solve(train: Fold, validation: Fold, radius: float, passes: int) -> Outcome:
     """Return the reference of the regression over an ℓ1 ball: its point, its values and how accurate they are.
 
     Without CVXPY it comes from as many ``passes`` over the data.
@@ -92,7 +92,7 @@ def optimum(reference: Outcome, others: Iterable[Mapping[str, Any]]) -> Optimum:
     )
 
 
-def _two_stages(train: Part, validation: Part, radius: float) -> tuple[np.ndarray, str, float]:
+def _two_stages(train: Fold, validation: Fold, radius: float) -> tuple[np.ndarray, str, float]:
     import cvxpy
 
     (A, a), (B, b) = train, validation
