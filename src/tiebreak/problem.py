@@ -41,6 +41,11 @@ class Problem(_Problem):
     >>> from tiebreak import L1Ball, LeastSquares, Problem, SquaredNorm
     >>> Problem(SquaredNorm(), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0)).dimension
     2
+    >>> print(Problem(SquaredNorm(), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0)))
+    Problem of 2 variables
+    upper   SquaredNorm()
+    lower   LeastSquares 1 × 2
+    domain  L1Ball(radius=2.0)
     """
 
     __slots__ = ()
@@ -72,6 +77,10 @@ class Problem(_Problem):
     def center(self) -> np.ndarray:
         """The middle of the domain: of a symmetric set its centre."""
         return self.domain.middle(self.dimension)
+
+    def __str__(self) -> str:
+        parts = [f"{name:<8}{part!r}" for name, part in self._asdict().items()]
+        return "\n".join([f"Problem of {self.dimension} variables", *parts])
 
     @property
     def compiled(self) -> bool:
