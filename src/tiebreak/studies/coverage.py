@@ -18,12 +18,12 @@ from tiebreak.studies.claims import Claim, fewer, together, within
 from tiebreak.studies.drawing import Figure, Panel, band
 from tiebreak.studies.known import DIMENSION, Known, known
 from tiebreak.studies.rates import METHODS, SHARE, with_share
-from tiebreak.studies.stepping import steps
+from tiebreak.studies.stepping import Step, steps
 from tiebreak.studies.study import Outcome, Plan, Runs, Section, Study, Table, Task
 
 ITERATIONS, QUICK_ITERATIONS = 200, 60
 REPEATS, QUICK_REPEATS = 10, 2  # runs of a seed, with new samples and the same data
-ROUNDING = 1e-12  # by which a cut without slack may miss what it should keep
+CUT_ERROR = 1e-12  # rounding error by which a cut without slack may miss what it should keep
 LABELS = {"sbcgi": "SBCGI", "sbcgf": "SBCGF"}
 SLACKS = {
     "theory": "slack of theory",
@@ -46,12 +46,12 @@ def run(seed: int, method: str, slack: str, iterations: int, repeats: int) -> Ou
     """Run a method some times, and look at each cut and at each estimate."""
     case = known(seed)
     chosen = configured(method, slack, case.problem, iterations)
-    limits = bounds(method, case.problem, iterations)
+    proven = bounds(method, case.problem, iterations)
     kept, errors = np.zeros((repeats, iterations), dtype=bool), np.zeros((len(ERRORS), repeats, iterations))
     for r in range(repeats):
-        for t, look in enumerate(steps(case.problem, chosen, case.x0, iterations, repeats * seed + r)):
-            kept[r, t] = look.needed(case.vertices) <= look.slack + ROUNDING
-            errors[:, r, t] = off(case, look)
+        for t, step in enumerate(steps(case.problem, chosen, case.x0, iterations, repeats * seed + r)):
+            kept[r, t] = step.needed(case.vertices) <= step.slack + CUT_ERROR
+            errors[:, r, t] = off(case, step)
     arrays = {"t": np.arange(iterations), "kept": kept.mean(axis=0)}
     record: dict[str, Any] = {
         "method": method,
@@ -60,21 +60,21 @@ def run(seed: int, method: str, slack: str, iterations: int, repeats: int) -> Ou
         "kept": float(kept.mean()),
     }
     for name, each in zip(ERRORS, errors, strict=True):
-        arrays[name], arrays[f"{name}_bound"] = each.mean(axis=0), limits[name]
+        arrays[name], arrays[f"{name}_bound"] = each.mean(axis=0), proven[name]
         # An exact estimate has no error, and rounding is not to be held against it.
-        record[f"{name}_ratio"] = float((each / limits[name]).max())
-        record[f"{name}_within"] = float((each <= limits[name]).all(axis=1).mean())
+        record[f"{name}_ratio"] = float((each / proven[name]).max())
+        record[f"{name}_within"] = float((each <= proven[name]).all(axis=1).mean())
     return Outcome(arrays, record)
 
 
-def off(case: Known, look: Any) -> list[float]:
+def off(case: Known, step: Step) -> list[float]:
     """Return the errors of ∇ĝ, ĝ and ∇f̂."""
-    value, gradient = case.problem.lower.value_and_gradient(look.x)
-    upper = case.problem.upper.value_and_gradient(look.x)[1]
+    value, gradient = case.problem.lower.value_and_gradient(step.x)
+    upper = case.problem.upper.value_and_gradient(step.x)[1]
     return [
-        float(np.linalg.norm(look.gradient - gradient)),
-        abs(look.value - value),
-        float(np.linalg.norm(look.upper_gradient - upper)),
+        float(np.linalg.norm(step.gradient - gradient)),
+        abs(step.value - value),
+        float(np.linalg.norm(step.upper_gradient - upper)),
     ]
 
 

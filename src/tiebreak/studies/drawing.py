@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 POINTS = 240  # of a line that is interpolated
 POSITIVE = 0.8  # share of numbers for a logarithmic axis that leaves out the others
-ROUNDING = 1e-6  # relative to the largest: how far below 0 a number may be that is meant as 0
+NEARLY_ZERO = 1e-6  # distance below 0, relative to the largest size, of a number that is meant as 0
 ZERO = 1e-14  # relative to the largest: what is 0 but for rounding
 
 
@@ -184,7 +184,7 @@ def _set_scale(ax: Axes, axis: str, scale: str, values: Sequence[np.ndarray]) ->
     sizes = np.abs(flat[flat != 0.0])
     if scale == "linear" or not sizes.size:
         return
-    if scale == "log" and (flat > 0.0).mean() >= POSITIVE and flat.min() >= -ROUNDING * sizes.max():
+    if scale == "log" and (flat > 0.0).mean() >= POSITIVE and flat.min() >= -NEARLY_ZERO * sizes.max():
         getattr(ax, f"set_{axis}scale")("log", nonpositive="mask")
         if axis == "y" and flat.min() <= ZERO * sizes.max():  # what is 0 but for rounding must not squeeze the others
             ax.set_ylim(bottom=float(flat[flat > ZERO * sizes.max()].min()) / 2.0)

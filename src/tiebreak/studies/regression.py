@@ -16,7 +16,7 @@ import tiebreak
 from tiebreak.studies import references, ties
 from tiebreak.studies.claims import Claim, fewer, least, most, second, together, within
 from tiebreak.studies.comparing import Measure, Traces, at, at_first_point, combine, compare, parameters, table
-from tiebreak.studies.sources import counts
+from tiebreak.studies.sources import count_matrix
 from tiebreak.studies.study import Outcome, Plan, Runs, Section, Source, Study, Table, Task
 from tiebreak.studies.tracing import trace
 
@@ -37,7 +37,7 @@ def split(seed: int, source: dict[str, Any]) -> tiebreak.data.Split:
     """Return the thirds of the data for a seed."""
     if source["kind"] == PLANTED.kind:
         return planted(seed)
-    return tiebreak.data.split(counts(Source(**source), seed), seed)
+    return tiebreak.data.split(count_matrix(Source(**source), seed), seed)
 
 
 def planted(seed: int) -> tiebreak.data.Split:
@@ -59,9 +59,9 @@ def run(seed: int, method: str, max_queries: int | None, time_limit: float | Non
     parts = split(seed, source)
     train, validation, test = (tiebreak.LeastSquares(*part) for part in (parts.train, parts.validation, parts.test))
     problem = tiebreak.Problem(validation, train, tiebreak.L1Ball(RADIUS))
-    limits = {"max_queries": max_queries, "time_limit": time_limit}
+    budget = {"max_queries": max_queries, "time_limit": time_limit}
     configured = tiebreak.METHODS[method](preset="paper")  # type: ignore[call-arg]
-    return trace(problem, configured, measures={"test": test.value}, seed=seed, **limits)
+    return trace(problem, configured, measures={"test": test.value}, seed=seed, **budget)
 
 
 def reference(seed: int, passes: int, source: dict[str, Any]) -> Outcome:
@@ -231,8 +231,8 @@ def premise(runs: Runs, source: Source) -> str:
     found = [outcome.record["dimension"] for outcome in runs.of("regression/minimisers").values()]
     if not found:
         return f"How many minimisers the training loss of {source} has was not found out."
-    counts = {"one minimiser": found.count(0), "many": sum(map(bool, found)), "an unknown number of them": found.count(None)}
-    said = " and ".join(f"{what} on {count} of {len(found)} seeds" for what, count in counts.items() if count)
+    tally = {"one minimiser": found.count(0), "many": sum(map(bool, found)), "an unknown number of them": found.count(None)}
+    said = " and ".join(f"{what} on {count} of {len(found)} seeds" for what, count in tally.items() if count)
     return f"The training loss of {source} has {said}."
 
 

@@ -53,7 +53,7 @@ details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 """
 
 
-class Part(NamedTuple):
+class Chapter(NamedTuple):
     """A study in the report."""
 
     name: str
@@ -69,7 +69,7 @@ Pictures = Mapping[str, Sequence[tuple[str, bytes]]]  # of each figure, by "stud
 def page(
     title: str,
     lead: Sequence[str],
-    parts: Sequence[Part],
+    chapters: Sequence[Chapter],
     pictures: Pictures,
     facts: Mapping[str, Any],
     failed: Sequence[str],
@@ -81,7 +81,7 @@ def page(
     title : str
     lead : list of str
         Paragraphs at the top.
-    parts : list of Part
+    chapters : list of Chapter
     pictures : dict
         The images of all figures.
     facts : dict
@@ -89,7 +89,7 @@ def page(
     failed : list of str
         Runs that failed, if any did.
     """
-    links = "".join(f'<a href="#{_text(part.name)}">{_text(part.title)}</a>' for part in parts)
+    links = "".join(f'<a href="#{_text(chapter.name)}">{_text(chapter.title)}</a>' for chapter in chapters)
     warnings = "".join(f'<p class="warning">A run has failed, and is missing below: {_text(line)}</p>' for line in failed)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>'
@@ -97,29 +97,29 @@ def page(
         '<link rel="icon" href="data:,">'
         f"<style>{STYLE}</style></head>\n<body><main><h1>{_text(title)}</h1>"
         + "".join(f"<p>{_text(paragraph)}</p>" for paragraph in lead)
-        + f"<nav>{links}</nav>{warnings}{_overview(parts)}"
-        + "".join(_part(part, pictures) for part in parts)
+        + f"<nav>{links}</nav>{warnings}{_overview(chapters)}"
+        + "".join(_chapter(chapter, pictures) for chapter in chapters)
         + f'<section id="about"><h2>How this was made</h2>{_facts(facts)}</section></main></body></html>\n'
     )
 
 
-def _overview(parts: Sequence[Part]) -> str:
+def _overview(chapters: Sequence[Chapter]) -> str:
     rows = [
-        [part.title, *(sum(claim.verdict is verdict for claim in part.section.claims) for verdict in Verdict), part.timing]
-        for part in parts
+        [each.title, *(sum(claim.verdict is verdict for claim in each.section.claims) for verdict in Verdict), each.timing]
+        for each in chapters
     ]
     head = ["study", *(f"{MARKS[verdict][1]} {verdict.value}" for verdict in Verdict), "time"]
     return "<h3>Claims at a glance</h3>" + _table(Table("", head, rows))
 
 
-def _part(part: Part, pictures: Pictures) -> str:
-    section = part.section
+def _chapter(chapter: Chapter, pictures: Pictures) -> str:
+    section = chapter.section
     blocks = [
-        f'\n<section id="{_text(part.name)}"><h2>{_text(part.title)}</h2>',
-        f'<p class="soft">{_text(part.reference)} · {_text(part.timing)}</p>',
+        f'\n<section id="{_text(chapter.name)}"><h2>{_text(chapter.title)}</h2>',
+        f'<p class="soft">{_text(chapter.reference)} · {_text(chapter.timing)}</p>',
         *(f"<p>{_text(paragraph)}</p>" for paragraph in section.text.split("\n\n")),
         _claims(section.claims),
-        *(_figure(figure, pictures[f"{part.name}-{figure.name}"]) for figure in section.figures),
+        *(_figure(figure, pictures[f"{chapter.name}-{figure.name}"]) for figure in section.figures),
         *(f"<h3>{_text(table.title)}</h3>{_table(table)}" for table in section.tables),
         *(f'<p class="soft">Note: {_text(note)}</p>' for note in section.notes),
         f"<details><summary>Settings</summary>{_facts(section.settings)}</details>" if section.settings else "",

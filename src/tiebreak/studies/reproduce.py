@@ -14,7 +14,7 @@ import joblib
 from tiebreak.engine.files import write_atomically
 from tiebreak.studies import runner
 from tiebreak.studies.drawing import Figure, draw, images
-from tiebreak.studies.report import Part, Pictures, page
+from tiebreak.studies.report import Chapter, Pictures, page
 from tiebreak.studies.store import Store, StoreError, versions
 from tiebreak.studies.study import Plan, Runs, Section, Study, Task
 
@@ -61,8 +61,8 @@ def reproduce(
     report = runner.run(wanted, store, jobs, progress)
     echo(f"{len(report.made)} runs in {report.seconds:.0f} s, {len(report.found)} found from before")
     try:
-        parts = [_part(study, plan, tasks[study.name], store) for study in studies]
-        pictures = _draw_all(parts, out / "figures", jobs)
+        chapters = [_chapter(study, plan, tasks[study.name], store) for study in studies]
+        pictures = _draw_all(chapters, out / "figures", jobs)
         _write_summary(out / "summary.csv", tasks, store)
         facts = {
             "command": f"tiebreak reproduce {' '.join(tasks)} --seeds {plan.seeds}" + (" --quick" if plan.quick else ""),
@@ -72,7 +72,7 @@ def reproduce(
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
             **versions(),
         }
-        text = page("Reproduction report", _lead(plan), parts, pictures, facts, runner.failures(report))
+        text = page("Reproduction report", _lead(plan), chapters, pictures, facts, runner.failures(report))
         write_atomically(out / "report.html", text.encode())
         (out / "failures.txt").unlink(missing_ok=True)
         if report.failed:
@@ -100,19 +100,19 @@ def _lead(plan: Plan) -> list[str]:
     return lead
 
 
-def _part(study: Study, plan: Plan, tasks: Sequence[Task], store: Store) -> Part:
+def _chapter(study: Study, plan: Plan, tasks: Sequence[Task], store: Store) -> Chapter:
     """Return a study's part of the page."""
     done = [task for task in tasks if store.has(task)]
     section: Section = study.section(plan, Runs({task.key: (task, store.load(task)) for task in done}))
     seconds = sum(store.describe(task)["cpu_seconds"] for task in done)
     timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of processor time, compilation included"
-    return Part(study.name, study.title, study.reference, section, timing)
+    return Chapter(study.name, study.title, study.reference, section, timing)
 
 
-def _draw_all(parts: Sequence[Part], folder: Path, jobs: int) -> Pictures:
+def _draw_all(chapters: Sequence[Chapter], folder: Path, jobs: int) -> Pictures:
     """Write all figures, and return the panels of each for the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = {f"{part.name}-{figure.name}": figure for part in parts for figure in part.section.figures}
+    figures = {f"{chapter.name}-{figure.name}": figure for chapter in chapters for figure in chapter.section.figures}
     drawn = joblib.Parallel(n_jobs=jobs)(joblib.delayed(_draw)(figure, folder / name) for name, figure in figures.items())
     return dict(zip(figures, drawn, strict=True))
 

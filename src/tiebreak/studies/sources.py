@@ -56,7 +56,7 @@ def chosen(text: str, kinds: Iterable[str]) -> Source:
     return source._replace(digest=hashlib.blake2b(Path(source.path).read_bytes(), digest_size=8).hexdigest())
 
 
-def counts(source: Source, seed: int = 0) -> np.ndarray:
+def count_matrix(source: Source, seed: int = 0) -> np.ndarray:
     """Return a matrix of counts; generated ones differ from seed to seed."""
     return LOADERS[source.kind](source) if source.kind != "pageviews" else tiebreak.data.pageviews(seed)
 

@@ -13,7 +13,7 @@ from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, Budget
 
 
-class Look(NamedTuple):
+class Step(NamedTuple):
     """One iteration: the cut {s : ĝ_t + ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) + K_t}."""
 
     x: np.ndarray  # x_t
@@ -28,7 +28,7 @@ class Look(NamedTuple):
         return float((points @ self.gradient).max() - self.gradient @ self.x + self.value - self.anchor)
 
 
-def steps(problem: tiebreak.Problem, method: Any, x0: np.ndarray, iterations: int, seed: int) -> Iterator[Look]:
+def steps(problem: tiebreak.Problem, method: Any, x0: np.ndarray, iterations: int, seed: int) -> Iterator[Step]:
     """Yield each iteration of SBCGI, SBCGF or a variant of them.
 
     Parameters
@@ -44,8 +44,8 @@ def steps(problem: tiebreak.Problem, method: Any, x0: np.ndarray, iterations: in
     --------
     >>> from tiebreak.studies.known import known
     >>> case = known(0)
-    >>> looks = list(steps(case.problem, tiebreak.SBCGF(preset="auto"), case.x0, iterations=3, seed=0))
-    >>> looks[0].needed(case.vertices) <= looks[0].slack + 1e-12  # the first estimates are exact
+    >>> taken = list(steps(case.problem, tiebreak.SBCGF(preset="auto"), case.x0, iterations=3, seed=0))
+    >>> taken[0].needed(case.vertices) <= taken[0].slack + 1e-12  # the first estimates are exact
     True
     """
     method = method.for_problem(problem, Budget(math.inf, iterations))
@@ -57,7 +57,7 @@ def steps(problem: tiebreak.Problem, method: Any, x0: np.ndarray, iterations: in
         if outcome != DONE:
             raise tiebreak.NonFiniteError(f"an objective became NaN or infinite at iteration {t}")
         lower, upper = state.lower, state.upper
-        yield Look(
+        yield Step(
             state.previous.copy(),
             float(lower.value[0]),
             lower.factor[0] * lower.direction,
