@@ -1,4 +1,4 @@
-"""Passes over vectors that the compiled loops share. None of them allocates."""
+"""Passes over vectors that the compiled loops share. Only :func:`tame` allocates, for numbers of extreme size."""
 
 from __future__ import annotations
 

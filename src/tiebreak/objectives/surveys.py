@@ -13,11 +13,11 @@ import numpy as np
 
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 
-MARGIN = 1.01  # for what is of second order in the number of operations times UNIT
+MARGIN = 1.01  # factor that covers what is of second order in the number of operations times UNIT
 FEW_OPERATIONS = 16.0  # roundings of a scalar loss, its weight and its share, with room to spare
 
-ROWS_AT_ONCE = 4096  # of a block: blocks are added one after the other, so that errors do not grow with all rows …
-BLOCK_BYTES = 16_000_000  # … unless the sums of all blocks together take more than this
+BLOCK_ROWS = 4096  # rows of a block: blocks are added one after the other, so that errors do not grow with all rows …
+BLOCK_BYTES = 16_000_000  # … unless the sums of all blocks together take more memory than this
 
 
 class Survey(NamedTuple):
@@ -76,4 +76,4 @@ def room_around(x: np.ndarray, off: np.ndarray | None, relative: float) -> np.nd
 
 def blocks_of(n: int, width: int) -> int:
     """Return in how many blocks n rows are added, if the sums of a block take ``width`` numbers."""
-    return min(-(-n // ROWS_AT_ONCE), max(2, BLOCK_BYTES // (8 * width)))
+    return min(-(-n // BLOCK_ROWS), max(2, BLOCK_BYTES // (8 * width)))
