@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak import FiniteSum, NonFiniteError, OracleError
+from tiebreak import (
+    FiniteSum,
+    L1Ball,
+    LeastSquares,
+    NonFiniteError,
+    OnPart,
+    OracleError,
+    Problem,
+    Product,
+    SquaredNorm,
+    Stream,
+)
+from tiebreak.engine.randomness import Moments
+from tiebreak.objectives import Oracle, accumulate, draw
 
 
 def test_the_function_gets_a_read_only_point_and_the_indices():
@@ -69,3 +82,30 @@ def test_bad_arguments_are_named(make, message):
 def test_what_is_said_of_a_function_is_checked(wrong):
     with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be"):
         FiniteSum(3, 2, lambda x, indices: (0.0, np.zeros(2)), **wrong)
+
+
+def test_a_rehearsal_has_the_same_size_and_calls_no_function_of_the_user():
+    def refuse(*_):
+        raise AssertionError("a rehearsal must not call this")
+
+    finite = FiniteSum(5, 2, refuse, convex=True, lipschitz=3.0)
+    stream = Stream(refuse, refuse, 2, convex=True, value_range=(1.0, 2.0), gradient_bound=1.0)
+    squares = LeastSquares(np.eye(4, 2), np.ones(4))
+    both = Product(u=(L1Ball(1.0), 2), w=(L1Ball(1.0), 2))
+    placed = Problem(SquaredNorm(), OnPart(finite, "w"), both).lower
+    for objective in (finite, stream, 2.0 * finite, finite + 0.5 * squares, stream + SquaredNorm(), placed):
+        rehearsal, d = objective.rehearsal(), objective.dimension
+        assert type(rehearsal) is type(objective)
+        for fact in ("dimension", "n_samples", "convex", "strong_convexity", "floor"):
+            assert getattr(rehearsal, fact) == getattr(objective, fact)
+        batch = draw(rehearsal, next(Moments(0)), np.zeros(3, dtype=np.int64))
+        accumulate(rehearsal, batch, np.zeros(d), 1.0, np.zeros(d), 0.5, np.zeros(d))
+    assert squares.rehearsal() is squares
+
+
+def test_an_oracle_that_compiles_something_itself_rehearses():
+    class Compiled(Oracle):
+        rehearses = True
+
+    objective = FiniteSum(5, 2, Compiled())
+    assert objective.rehearsal() is objective
