@@ -26,7 +26,7 @@ from tiebreak.methods import FISTA
 from tiebreak.objectives import DictionaryLoss, JointDictionaryLoss, SquaredNorm
 from tiebreak.problem import Problem
 
-ROUNDS = 100  # of scikit-learn's learner, on the first task
+ROUNDS = 100  # rounds of scikit-learn's learner, on the first task
 CODERS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
 
 

@@ -34,10 +34,10 @@ from tiebreak.schedules import geometric
 
 NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # the norm whose ball a set is
 SETS = (*NORMS, "simplex")
-SMOOTHING = 1e-3  # of the ℓ1 norm, relative to the size of the set
+SMOOTHING = 1e-3  # width of the smoothed kink of the ℓ1 norm, relative to the size of the set
 FADED = 1e-6  # what is left of the weight of f at the end of a run
 PROBES = 10  # points at which the smoothness of a function is estimated
-MOST_GROUPS = 20  # of a sensitive feature; more are rather numbers than groups
+MOST_GROUPS = 20  # values of a sensitive feature; more are rather numbers than groups
 
 
 class Data(NamedTuple):

@@ -434,13 +434,13 @@ def _held_out(strata: np.ndarray, fraction: float, rng: np.random.RandomState) -
     if fraction >= 1.0:
         raise ValueError(f"`validation_fraction` must be below 1, got {fraction:g}")
     members = [np.flatnonzero(strata == each) for each in np.unique(strata)]
-    counts = np.array([min(round(fraction * each.size), each.size - 1) for each in members])
+    taken = np.array([min(round(fraction * each.size), each.size - 1) for each in members])
     largest = max(range(len(members)), key=lambda k: members[k].size)
-    if not counts.any():
+    if not taken.any():
         if members[largest].size == 1:
             raise ValueError("`X_val` and `y_val` must be given: no class has two samples, of which one could be held out")
-        counts[largest] = 1
+        taken[largest] = 1
     held = np.zeros(strata.size, dtype=bool)
-    for each, count in zip(members, counts, strict=True):
+    for each, count in zip(members, taken, strict=True):
         held[rng.permutation(each)[:count]] = True
     return held

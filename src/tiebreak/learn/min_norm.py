@@ -14,7 +14,7 @@ from tiebreak.objectives import LeastSquares
 from tiebreak.objectives.losses import HuberLoss, Square
 from tiebreak.problem import Problem
 
-SYMMETRY = 1e-10  # relative: what rounding may leave of an asymmetry
+SYMMETRY = 1e-10  # relative asymmetry that rounding may leave
 
 
 class MinNormRegressor(RegressorMixin, LinearEstimator):

@@ -24,7 +24,7 @@ METHODS = {
     "STORM-FW": "storm-fw",
     "SPIDER-FW": "spider-fw",
 }
-BEGINNING = 0.1  # of the budget, not looked at where a run is called unstable
+BEGINNING = 0.1  # share of the budget that is not looked at where a run is called unstable
 
 
 class Ablation(Study):

@@ -22,8 +22,8 @@ import numpy as np
 import scipy.linalg
 
 CANDIDATES = 20  # atoms that may enter after a pass
-WORTHWHILE = 0.15  # of the gap: how much cheaper than x an atom must be to enter
-DEPENDENT = 1e-12  # relative: an image this near to the span of the others adds nothing to it
+WORTHWHILE = 0.15  # share of the gap by which an atom must be cheaper than x to enter
+DEPENDENT = 1e-12  # relative distance from the span of the others at which an image adds nothing to it
 ENOUGH = 4.0  # gap, in units of rounding
 MAX_PASSES = 1000
 

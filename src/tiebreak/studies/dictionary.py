@@ -19,7 +19,7 @@ from tiebreak.studies.comparing import Measure, Traces, at, compare, parameters,
 from tiebreak.studies.study import Outcome, Plan, Runs, Section, Study, Table, Task
 from tiebreak.studies.tracing import solved, trace
 
-RADIUS = 3.0  # of the ℓ1 balls of codes
+RADIUS = 3.0  # radius of the ℓ1 balls of codes
 SIZE = 50  # atoms of the new dictionary
 LEARNING, QUICK_LEARNING = 10_000, 500  # iterations of each of the two phases that learn the old dictionary
 QUERIES, QUICK_QUERIES = 1_000_000, 50_000
@@ -32,7 +32,7 @@ MEASURES = (
     Measure("recovery", "recovery rate (atoms normalised)", "linear"),
     Measure("raw_recovery", "recovery rate (raw products)", "linear"),
 )
-LEVELS = {"SBCGF": 1e-6, "SBCGI": 1e-4, "DBGD-sto": 3e-3}  # of the lower gap, that should be seen
+LEVELS = {"SBCGF": 1e-6, "SBCGI": 1e-4, "DBGD-sto": 3e-3}  # lower gaps that should be seen
 
 
 class Continual(NamedTuple):

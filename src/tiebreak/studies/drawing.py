@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import matplotlib.figure
     from matplotlib.axes import Axes
 
-POINTS = 240  # of a line that is interpolated
+POINTS = 240  # points of a line that is interpolated
 POSITIVE = 0.8  # share of numbers for a logarithmic axis that leaves out the others
 NEARLY_ZERO = 1e-6  # distance below 0, relative to the largest size, of a number that is meant as 0
-ZERO = 1e-14  # relative to the largest: what is 0 but for rounding
+ZERO = 1e-14  # size, relative to the largest, of a number that is 0 but for rounding
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ RADIUS = 100.0
 QUERIES, QUICK_QUERIES = 10_000_000, 100_000
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "CG-BiO": "cg-bio", "DBGD": "dbgd"}
 AUTOMATIC = {"sbcgi": tiebreak.SBCGI, "sbcgf": tiebreak.SBCGF, "cg-bio": tiebreak.CGBiO}
-TOLERANCES = (0.001, 0.003, 0.01, 0.03, 0.1)  # by which g may exceed g*, in nats
+TOLERANCES = (0.001, 0.003, 0.01, 0.03, 0.1)  # excess of g over g* that is allowed, in nats
 MEASURES = (
     Measure("accuracy", "accuracy on the test people", "linear"),
     Measure("p_rule", "p-rule on the test people", "linear"),

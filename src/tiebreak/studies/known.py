@@ -16,10 +16,10 @@ from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import tiebreak
 
-DIMENSION, FLAT = 8, 2  # of the variable, and of the solution set
-SAMPLES = 400  # of each level
-RADIUS, INSIDE = 3.0, 0.4  # of the ball, and how far out in it the solution of least norm lies
-NOISE, LABEL_NOISE = 0.5, 2.0  # of the targets, in units of what models explain
+DIMENSION, FLAT = 8, 2  # dimensions of the variable and of the solution set
+SAMPLES = 400  # samples of each level
+RADIUS, INSIDE = 3.0, 0.4  # radius of the ball; share of it at which the solution of least norm lies
+NOISE, LABEL_NOISE = 0.5, 2.0  # deviations of the targets, in units of what models explain
 NEWTON = 50  # iterations, of which some ten are needed
 
 

@@ -28,10 +28,10 @@ SHARE = 1 / 3000
 HORIZONS, QUICK_HORIZONS = tuple(1000 * 4**k for k in range(5)), (250, 1000, 4000)
 REPEATS, QUICK_REPEATS = 3, 1  # runs whose gaps are averaged, with new samples and the same data
 QUERIES, QUICK_QUERIES = 2_000_000, 20_000
-TOLERANCE = 0.05  # of slopes
+TOLERANCE = 0.05  # error of a slope that is allowed
 CONFIDENCE = 0.95
 FEWEST = 5  # seeds that decide anything
-EPSILONS = tuple(2.0**-k for k in range(1, 9))  # of the first upper gap
+EPSILONS = tuple(2.0**-k for k in range(1, 9))  # shares of the first upper gap that are to be reached
 DELTA = tiebreak.Theory().failure_probability
 METHODS = {"sbcgi": tiebreak.SBCGI, "sbcgf": tiebreak.SBCGF}
 

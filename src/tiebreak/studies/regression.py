@@ -24,7 +24,7 @@ RADIUS = 10.0
 QUERIES, QUICK_QUERIES = 1_000_000, 60_000
 PASSES, QUICK_PASSES = 10_000, 1000  # over the data for a reference, where there is no other solver
 PLANTED = Source("planted")  # data with a tie
-PLANTED_FEATURES = 20  # of which the target is a mean
+PLANTED_FEATURES = 20  # features whose mean is the target
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "aR-IP-SeG": "arip-seg", "DBGD-sto": "dbgd-sto"}
 MEASURES = (
     Measure("lower_gap", "lower gap g(x) − g*"),

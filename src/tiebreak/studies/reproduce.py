@@ -125,7 +125,7 @@ def _draw(figure: Figure, path: Path) -> list[tuple[str, bytes]]:
 
 
 def _write_summary(path: Path, tasks: dict[str, list[Task]], store: Store) -> None:
-    """Write one row a run: study, run, seed, all entries of its record."""
+    """Write one row per run: study, run, seed, all entries of its record."""
     rows = []
     for study, each in tasks.items():
         for task in filter(store.has, each):

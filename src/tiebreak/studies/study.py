@@ -11,7 +11,7 @@ To add a study, write one file with a subclass of :class:`Study` and list it in 
 - :meth:`Study.section`, the part of the report: figures, tables and claims, from the outcomes that are there. Some may be
   missing, where a run failed.
 
-Everything else is done for it: workers, progress, storage, resuming, ``summary.csv`` (one row a run, from the records),
+Everything else is done for it: workers, progress, storage, resuming, ``summary.csv`` (one row per run, from the records),
 figures as files and the page. ``tracing.trace`` runs a method and returns its history as an outcome, ``drawing.band`` makes
 a line with a band of outcomes, and ``claims.py`` judges by how many seeds speak for a claim. A whole study:
 
@@ -70,8 +70,8 @@ def _version(name: str) -> str | None:
         return None
 
 
-SOLVERS = {name: _version(name) for name in ("cvxpy", "clarabel")}  # of references, where they are installed
-SOURCES = hash_of_sources()  # of all code: a version is too coarse while it is worked on
+SOLVERS = {name: _version(name) for name in ("cvxpy", "clarabel")}  # versions of the reference solvers that are installed
+SOURCES = hash_of_sources()  # hash of all code: a version is too coarse while it is worked on
 
 
 class Source(NamedTuple):

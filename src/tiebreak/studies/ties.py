@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 from tiebreak.studies.active_set import Solution, least_squares
 
 SURE, PERHAPS = 100.0, 10_000.0  # units of accuracy: prices this near are equal; between these two it cannot be told
-INSIDE = 1e-3  # of the radius: how far inside the ball a minimiser is looked for
-MOVES = 1e-6  # relative: by how much weights must be able to grow from 0
+INSIDE = 1e-3  # share of the radius by which a minimiser is looked for inside the ball
+MOVES = 1e-6  # relative size to which weights must be able to grow from 0
 
 
 class Minimisers(NamedTuple):

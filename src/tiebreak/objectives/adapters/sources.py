@@ -150,7 +150,7 @@ def csv(
     return FileRows(_File(path, list(first.columns), target, columns, pieces), repeat)
 
 
-OWN_OPTIONS = ("usecols", "index_col", "chunksize", "iterator", "nrows")  # of pandas.read_csv
+OWN_OPTIONS = ("usecols", "index_col", "chunksize", "iterator", "nrows")  # options of pandas.read_csv that are set here
 
 
 @contextmanager
