@@ -183,7 +183,7 @@ def test_a_stream_is_scaled_added_to_what_is_exact_and_placed():
     assert abs(result.lower - expected) <= result.certificate.lower_error
     both = Product(u=(L1Ball(1.0), 2), w=(DOMAIN, SIZE))
     with interpreted():
-        result = minimize(Problem(SquaredNorm(), OnPart(LOWER, "w"), both), max_queries=400)
+        result = minimize(Problem(SquaredNorm(), OnPart(LOWER, "w"), both), max_queries=400, seed=1)
     assert abs(result.lower - exact_lower(result.parts["w"])) <= result.certificate.lower_error
     assert LOWER.parameters(result).tolist() == result.parts["w"].tolist()
     with pytest.raises(ValueError, match="a stream can be added to objectives that are known exactly"):
