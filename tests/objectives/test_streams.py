@@ -152,7 +152,7 @@ def test_methods_that_need_all_samples_refuse_a_stream_by_name(name):
         facts = {"convex": True, "lipschitz": 9.0, "floor": 0.0}
         problem = Problem(UPPER, Stream(rows, squares, SIZE, **facts), DOMAIN)
         method = METHODS[name](level="lower") if name in ("spider-fw", "fista") else METHODS[name]()
-        if name in ("auto", "sbcgi", "sbcgi-m", "storm-fw", "arip-seg", "dbgd-sto", "ir-scg"):
+        if name in ("auto", "sbcgi", "sbcgi-m", "storm-fw", "arip-seg", "dbgd-sto", "dbgd-storm", "ir-scg"):
             result = minimize(problem, method, max_queries=400, x0=np.zeros(SIZE))
             assert result.status is Status.QUERIES
             assert np.isfinite(result.lower_gap_bound)
