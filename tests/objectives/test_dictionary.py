@@ -105,7 +105,9 @@ def test_the_data_are_copied_so_that_later_changes_do_no_harm():
 
 
 @pytest.mark.parametrize(
-    "method", [SBCGI(step=0.02, slack=1e-3, batch_size=2), SBCGF(step=0.02, slack=1e-3)], ids=lambda method: method.name
+    "method",
+    [SBCGI(step=0.02, slack=1e-3, batch_size=2, preset="paper"), SBCGF(step=0.02, slack=1e-3)],
+    ids=lambda method: method.name,
 )
 def test_a_new_dictionary_is_learnt_compiled(method):
     (old, codes), (new, _) = data(0), data(1)

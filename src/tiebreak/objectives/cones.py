@@ -14,12 +14,13 @@ import numpy as np
 
 from tiebreak.engine import checks, generic, kernel
 from tiebreak.engine.randomness import uniform_indices
+from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.engine.vectors import dot, fill
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.matrices import Dense
 from tiebreak.objectives.smoothness import curvature_of
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, room_around
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, room_around
 
 
 @generic

@@ -12,11 +12,12 @@ import numpy as np
 
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.randomness import uniform_indices
+from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.matrices import Dense
 from tiebreak.objectives.smoothness import curvature_of
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey
 
 
 class _DictionaryLoss(NamedTuple):

@@ -13,10 +13,11 @@ import numpy as np
 
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.randomness import fraction, philox
+from tiebreak.engine.rounding import UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.matrices import CSR, Dense, add_row, as_matrix, row_dot, row_dot_and_size, row_dots
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, room_around
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, room_around
 
 STEEPEST_BEND = 1.0 / (6.0 * math.sqrt(3.0))  # max |σ''|
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tiebreak.engine import PACKAGE, checks, kernel
 from tiebreak.engine.randomness import uniform_indices
+from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
@@ -28,7 +29,7 @@ from tiebreak.objectives.matrices import (
 )
 from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.smoothness import curvature_of
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNDERFLOW, UNIT, Survey, blocks_of, room_around
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, blocks_of, room_around
 
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 

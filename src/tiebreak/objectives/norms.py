@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import checks
+from tiebreak.engine.rounding import UNIT
 from tiebreak.engine.vectors import fill
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, UNIT, Survey, accurate
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, accurate
 
 
 class _SquaredNorm(NamedTuple):
