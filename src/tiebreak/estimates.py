@@ -177,22 +177,19 @@ def sampled_cost(plan: Sampled, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @estimate.register(Storm)
 def estimate_by_storm(plan, objective, memory, x, previous, k, moment):
-    # One call of `accumulate`, at t = 0 too: its code becomes part of this one.
-    if moment.iteration == 0:
-        if begin(plan.first, objective, memory, x, moment):
-            return
-        keep, batch = 0.0, first_batch(plan.first, objective, memory, moment)
-    else:
-        keep, batch = 1.0 - plan.momentum[k], draw(objective, moment, memory.batch)
-        memory.spent[0] += memory.batch.size
-        memory.spent[1] += 2 * memory.batch.size
+    if moment.iteration == 0 and begin(plan.first, objective, memory, x, moment):
+        return
+    keep = 1.0 - plan.momentum[k] if moment.iteration > 0 else 0.0
     factor = keep * memory.factor[0]
     if factor < SMALLEST_FACTOR:
         scale(factor, memory.direction)
         factor = 1.0
+    batch = draw(objective, moment, memory.batch)
     at_x, at_previous = accumulate(objective, batch, x, 1.0 / factor, previous, -keep / factor, memory.direction)
     memory.factor[0] = factor
     memory.value[0] = at_x + keep * (memory.value[0] - at_previous)
+    memory.spent[0] += memory.batch.size
+    memory.spent[1] += memory.batch.size if moment.iteration == 0 else 2 * memory.batch.size
 
 
 @renewed_variance.register(Storm)
@@ -209,14 +206,9 @@ def storm_cost(plan: Storm, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return queries, queries * np.where(t == 0, 1, 2)
 
 
-@generic
+@generic(inline=False)
 def begin(first, objective, memory, x, moment):
-    """Make F̂_0 and its standard error, unless it is made of one batch; return whether it is made."""
-
-
-@generic
-def first_batch(first, objective, memory, moment):
-    """Return the one batch that F̂_0 is made of, and count it."""
+    """Make F̂_0 and its standard error, unless it is made of one batch like the others; return whether it is made."""
 
 
 @begin.register(OneBatch)
@@ -224,23 +216,12 @@ def begin_with_batch(first, objective, memory, x, moment):
     return False
 
 
-@first_batch.register(OneBatch)
-def draw_first_batch(first, objective, memory, moment):
-    memory.spent[0] += memory.batch.size
-    memory.spent[1] += memory.batch.size
-    return draw(objective, moment, memory.batch)
-
-
 @begin.register(Exact)
 def begin_exactly(first, objective, memory, x, moment):
-    return False
-
-
-@first_batch.register(Exact)
-def take_all(first, objective, memory, moment):
+    look(objective, first.samples, memory, x)
     memory.spent[0] += first.samples.size
     memory.spent[1] += first.samples.size
-    return first.samples
+    return True
 
 
 @begin.register(Several)
@@ -263,11 +244,6 @@ def begin_with_several(first, objective, memory, x, moment):
     memory.spent[0] += k * first.batch.size
     memory.spent[1] += k * first.batch.size
     return True
-
-
-@first_batch.register(Several)
-def no_first_batch(first, objective, memory, moment):
-    return memory.batch
 
 
 # SPIDER
