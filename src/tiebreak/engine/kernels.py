@@ -30,6 +30,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import overload
 
 from tiebreak.engine.cache import DiskCache
+from tiebreak.engine.compiling import INNER, OUTER
 from tiebreak.engine.origins import foreign, is_inside
 
 # What the compiler may do with numbers. NaN and infinity keep their meaning always: the stopping rules depend on it.
@@ -117,13 +118,13 @@ class Kernel:
         self.python = python
         self._options = _jit_options(reorder)
         functools.update_wrapper(self, python)
-        options: Any = {**self._options, "forceinline": inline}
+        options: Any = {**self._options, **INNER, "forceinline": inline}
         overload(self, jit_options=options, strict=False)(lambda *args: python)
 
     @functools.cached_property
     def compiled(self) -> Callable[..., Any]:
         """The compiled function: made from the source on the first call with new types, or loaded from disk."""
-        dispatcher: Any = numba.njit(self.python, nogil=True, **self._options)
+        dispatcher: Any = numba.njit(self.python, nogil=True, **self._options, **OUTER)
         if isinstance(dispatcher, Dispatcher) and is_inside(self.python):
             setattr(dispatcher, "_cache", DiskCache(self.python))  # noqa: B010
         return dispatcher
@@ -162,7 +163,7 @@ class Generic:
         _generics.append(self)
         self._reorder = reorder
         self._kernels: dict[type, Kernel] = {}
-        options: Any = {**_jit_options(reorder), "forceinline": inline}
+        options: Any = {**_jit_options(reorder), **INNER, "forceinline": inline}
         overload(self, jit_options=options, strict=False)(self._implementation)
 
     def register(self, cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
