@@ -8,6 +8,9 @@ import types
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from tiebreak.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,3 +28,8 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "page", module)
     for block in blocks:
         exec(compile(block, page.name, "exec"), module.__dict__)
+
+
+def test_the_table_of_methods_is_what_is_registered():
+    printed = CliRunner().invoke(app, ["methods", "--markdown"]).output
+    assert printed in (ROOT / "docs" / "methods.md").read_text()

@@ -7,9 +7,12 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tiebreak.methods import Method
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Break the tie among equally good models.")
 
@@ -81,13 +84,49 @@ def reproduce(
 
 
 @app.command()
-def methods() -> None:
+def methods(
+    name: Annotated[str | None, typer.Argument(help="A method, to list its parameters.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown, as the pages have it.")] = False,
+) -> None:
     """List the methods: what each is for, what it needs, its rates at the upper and the lower level, where it is from."""
     from tiebreak.methods import METHODS
 
+    if name is not None:
+        if name not in METHODS:
+            raise typer.BadParameter(f"there is no method {name!r}; there are {', '.join(METHODS)}", param_hint="NAME")
+        typer.echo(_parameters(METHODS[name]))
+        return
     head = ("name", "setting", "needs", "rates: upper; lower", "citation")
     rows = [(cls.name, cls.setting, cls.needs, cls.rates, cls.citation) for cls in METHODS.values()]
-    typer.echo(_table(head, rows, shutil.get_terminal_size((160, 24)).columns))
+    if markdown:
+        lines = [head, ["---"] * len(head), *((f"`{row[0]}`", *row[1:]) for row in rows)]
+        typer.echo("\n".join(f"| {' | '.join(cell.replace('*', chr(92) + '*') for cell in line)} |" for line in lines))
+    else:
+        typer.echo(_table(head, rows, _width()))
+
+
+def _parameters(cls: type[Method]) -> str:
+    """Return what a method is and its parameters, as a text."""
+    from tiebreak.methods.parameters import parameters_of
+
+    head = ("parameter", "kind", "default", "meaning")
+    rows = [
+        (each.name, each.kind, "" if each.default is None else repr(each.default), each.meaning)
+        for each in parameters_of(cls)
+    ]
+    first = f"{cls.__name__}: {cls.citation}; {cls.setting}; needs {cls.needs}"
+    return "\n".join(
+        [
+            first,
+            *([f"Presets: {', '.join(cls.presets)}"] if cls.presets else []),
+            "",
+            _table(head, rows, _width()) if rows else "",
+        ]
+    ).rstrip()
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((160, 24)).columns
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
