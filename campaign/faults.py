@@ -37,7 +37,7 @@ FAULTS: dict[str, Callable[[float, np.ndarray], Any]] = {
 class Faulty:
     """A least-squares function that fails at one call, or from then on."""
 
-    def __init__(self, at: int, fault: str, lasting: bool):
+    def __init__(self, at: int, fault: str, lasting: bool) -> None:
         rng = np.random.default_rng(7)
         self.A, self.b = rng.standard_normal((3, 4)), rng.standard_normal(3)
         self.at, self.fault, self.lasting, self.calls = at, fault, lasting, 0

@@ -83,7 +83,7 @@ class Total(NamedTuple):
 class Combination(Recipe):
     """factor · first + …, as an expression."""
 
-    def __init__(self, factors: list[float], recipes: list[Recipe]):
+    def __init__(self, factors: list[float], recipes: list[Recipe]) -> None:
         super().__init__("Sum")
         self.factors, self.recipes = factors, recipes
 
@@ -110,7 +110,7 @@ class Rounded:
     That is what proofs assume of functions that they cannot look into: a relative error of each number.
     """
 
-    def __init__(self, A: np.ndarray, b: np.ndarray):
+    def __init__(self, A: np.ndarray, b: np.ndarray) -> None:
         self.A, self.b = A, b
 
     def __call__(self, x: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:

@@ -12,7 +12,7 @@ import tiebreak
 class Recipe:
     """A call of something of the library, whose arguments may be recipes too."""
 
-    def __init__(self, name: str, *args: Any, **named: Any):
+    def __init__(self, name: str, *args: Any, **named: Any) -> None:
         self.name, self.args, self.named = name, args, named
 
     def make(self) -> Any:

@@ -21,7 +21,7 @@ RARE = {"common": 0.5, "rare": 1e-2, "very rare": 1e-3}
 class Source:
     """Samples u ∈ {0, 1/p}, 1/p with probability p: the mean of u ⟨h, x⟩ + ½ ‖x − c‖² is ⟨h, x⟩ + ½ ‖x − c‖²."""
 
-    def __init__(self, p: float, seed: int):
+    def __init__(self, p: float, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.p = p
         self.h = rng.choice([-0.25, 0.25, 0.125], 2)

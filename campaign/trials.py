@@ -44,7 +44,7 @@ class Tally:
 class Round:
     """Some trials of one kind with a seed of their own, and where they say how they ended."""
 
-    def __init__(self, rng: np.random.Generator, tally: Tally, number: int, seconds: float = math.inf):
+    def __init__(self, rng: np.random.Generator, tally: Tally, number: int, seconds: float = math.inf) -> None:
         self.rng, self.number, self.seconds = rng, number, seconds  # about how long all rounds may take
         self._tally = tally
         self._ends = time.perf_counter() + seconds - tally.seconds

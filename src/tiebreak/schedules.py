@@ -293,7 +293,7 @@ class ScheduleError(ValueError):
     iteration : int
     """
 
-    def __init__(self, message: str, iteration: int):
+    def __init__(self, message: str, iteration: int) -> None:
         super().__init__(message)
         self.iteration = iteration
 

@@ -91,7 +91,7 @@ class Polytope(Domain):
         bounds: Any = None,
         *,
         warm_start: bool = True,
-    ):
+    ) -> None:
         upper_rows, upper_sides = checked_rows(A_ub, b_ub, "ub")
         equal_rows, equal_sides = checked_rows(A_eq, b_eq, "eq")
         self.dimension = common_dimension(upper_rows, equal_rows, bounds)

@@ -77,7 +77,7 @@ def _kernel_folder() -> Path:
 
 
 class _Locator(caching._CacheLocator):
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any]) -> None:
         # The line tells apart implementations of one name in one file.
         self._name = f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}"
 
@@ -96,7 +96,7 @@ class _Locator(caching._CacheLocator):
 
 
 class _CacheFiles(caching.CompileResultCacheImpl):
-    def __init__(self, py_func: Callable[..., Any]):
+    def __init__(self, py_func: Callable[..., Any]) -> None:
         # Not the inherited one: an environment variable may put another locator in the place of ours.
         self._lineno = py_func.__code__.co_firstlineno
         self._locator = _Locator(py_func)

@@ -24,7 +24,7 @@ else:
     class _WithoutEnvironments:
         """A code generator that sets no environment: the code of an inner function is not in memory."""
 
-        def __init__(self, codegen: Any):
+        def __init__(self, codegen: Any) -> None:
             self._codegen = codegen
 
         def __getattr__(self, name: str) -> Any:

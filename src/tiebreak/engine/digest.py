@@ -56,7 +56,7 @@ def text_digest(*texts: str) -> str:
 class _Walk:
     """One walk through a value."""
 
-    def __init__(self, code: bool):
+    def __init__(self, code: bool) -> None:
         self.code = code
         self.hasher = hashlib.blake2b(digest_size=12)
         self.held: dict[str, str] = {}

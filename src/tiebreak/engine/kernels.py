@@ -114,7 +114,7 @@ class Kernel:
         The source, run as plain Python; the generic functions and kernels that it calls may still be compiled.
     """
 
-    def __init__(self, python: Callable[..., Any], inline: bool = True, reorder: bool = False):
+    def __init__(self, python: Callable[..., Any], inline: bool = True, reorder: bool = False) -> None:
         self.python = python
         self._options = _jit_options(reorder)
         functools.update_wrapper(self, python)
@@ -158,7 +158,7 @@ class Generic:
 
     __name__: str
 
-    def __init__(self, signature: Callable[..., Any], inline: bool = True, reorder: bool = False):
+    def __init__(self, signature: Callable[..., Any], inline: bool = True, reorder: bool = False) -> None:
         functools.update_wrapper(self, signature)
         _generics.append(self)
         self._reorder = reorder

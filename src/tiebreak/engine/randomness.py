@@ -64,7 +64,7 @@ class Moments:
         Moments so far; a run that resumes sets it.
     """
 
-    def __init__(self, *words: int):
+    def __init__(self, *words: int) -> None:
         self._key, self.count = key_of(*words), 0
 
     def __next__(self) -> Moment:

@@ -158,7 +158,7 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
         transform_alpha: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
-    ):
+    ) -> None:
         self.n_components = n_components
         self.n_new_components = n_new_components
         self.alpha = alpha

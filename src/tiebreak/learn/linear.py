@@ -234,7 +234,7 @@ class TieBreakRegressor(RegressorMixin, TieBreaker):
         tol: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-    ):
+    ) -> None:
         self.loss = loss
         self.constraint = constraint
         self.radius = radius
@@ -341,7 +341,7 @@ class TieBreakClassifier(ClassifierMixin, TieBreaker):
         tol: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-    ):
+    ) -> None:
         self.loss = loss
         self.constraint = constraint
         self.radius = radius

@@ -75,7 +75,7 @@ class MinNormRegressor(RegressorMixin, LinearEstimator):
         tol: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-    ):
+    ) -> None:
         self.loss = loss
         self.constraint = constraint
         self.radius = radius

@@ -76,7 +76,7 @@ class _Active:
     There are more rows than columns always, thanks to the 0: of a square factor SciPy could not tell that it is a thin one.
     """
 
-    def __init__(self, A: np.ndarray, b: np.ndarray, radius: float):
+    def __init__(self, A: np.ndarray, b: np.ndarray, radius: float) -> None:
         self.matrix, self.target, self.radius = A / math.sqrt(b.size), b / math.sqrt(b.size), radius
         self.c = float(np.linalg.norm(self.target)) or 1.0
         self.atoms = [(0, 0.0)]  # coordinate and sign; the first one is the centre

@@ -30,7 +30,7 @@ class Store:
         It is made if it is not there.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def place(self, task: Task, suffix: str) -> Path:

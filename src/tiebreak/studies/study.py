@@ -176,7 +176,7 @@ class Runs:
         Pairs of a task and its outcome, by the key of the task.
     """
 
-    def __init__(self, outcomes: Mapping[str, tuple[Task, Outcome]]):
+    def __init__(self, outcomes: Mapping[str, tuple[Task, Outcome]]) -> None:
         self._outcomes = dict(outcomes)
 
     def __len__(self) -> int:

@@ -27,7 +27,7 @@ class OracleError(RuntimeError):
         Whose function it was.
     """
 
-    def __init__(self, message: str, objective: Any = None):
+    def __init__(self, message: str, objective: Any = None) -> None:
         super().__init__(message)
         self.objective = objective
 

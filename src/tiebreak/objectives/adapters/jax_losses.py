@@ -90,7 +90,7 @@ class JaxLoss(Oracle):
 
     rehearses = True  # what a first call compiles need not be part of the run
 
-    def __init__(self, loss: Any, params: Any, data: Any, dtype: Any, rows: int):
+    def __init__(self, loss: Any, params: Any, data: Any, dtype: Any, rows: int) -> None:
         if not callable(loss):
             raise ValueError(f"`loss` must be a function of (params, batch), got {checks.shown(loss)}")
         self.jax = imported("jax", "from_jax")

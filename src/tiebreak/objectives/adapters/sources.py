@@ -38,7 +38,7 @@ class Rows:
     (array([0, 1]), array([2, 3]))
     """
 
-    def __init__(self, batches: Iterable[Any], repeat: bool = False):
+    def __init__(self, batches: Iterable[Any], repeat: bool = False) -> None:
         checks.flag(repeat, "repeat")
         if not isinstance(batches, Iterable):
             raise ValueError(f"`batches` must be an iterable of batches, such as a DataLoader, got {checks.shown(batches)}")
@@ -86,7 +86,7 @@ class FileRows(Rows):
         The names of the features.
     """
 
-    def __init__(self, file: _File, repeat: bool):
+    def __init__(self, file: _File, repeat: bool) -> None:
         self.columns = file.columns
         super().__init__(file, repeat)
 
@@ -231,7 +231,7 @@ def parquet(
 class _File:
     """The pieces of a table as arrays."""
 
-    def __init__(self, path: Any, names: list[str], target: str | None, columns: list[str] | None, pieces: Any):
+    def __init__(self, path: Any, names: list[str], target: str | None, columns: list[str] | None, pieces: Any) -> None:
         if isinstance(columns, str):
             raise ValueError(f"`columns` must be a list of names, got {columns!r}: write [{columns!r}]")
         self.columns = [name for name in names if name != target] if columns is None else list(columns)

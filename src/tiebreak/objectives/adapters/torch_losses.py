@@ -98,7 +98,7 @@ def from_torch(
 class TorchLoss(Oracle):
     """A loss of a module as a function of one vector, and of the indices of rows or of a batch of a stream."""
 
-    def __init__(self, module: Any, loss: Any, data: Any, dtype: Any, rows: int):
+    def __init__(self, module: Any, loss: Any, data: Any, dtype: Any, rows: int) -> None:
         self.torch = imported("torch", "from_torch")
         if not isinstance(module, self.torch.nn.Module):
             raise ValueError(f"`module` must be a torch.nn.Module, got {checks.shown(module)}")
