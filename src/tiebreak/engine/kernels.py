@@ -114,8 +114,8 @@ class Kernel:
         The source, run as plain Python; the generic functions and kernels that it calls may still be compiled.
     """
 
-    def __init__(self, python: Callable[..., Any], inline: bool = True, reorder: bool = False) -> None:
-        self.python = python
+    def __init__(self, python: Callable[..., Any], inline: bool = True, reorder: bool = False, light: bool = False) -> None:
+        self.python, self._light = python, light
         self._options = _jit_options(reorder)
         functools.update_wrapper(self, python)
         options: Any = {**self._options, **INNER, "forceinline": inline}
@@ -130,7 +130,7 @@ class Kernel:
         return dispatcher
 
     def __call__(self, *args: Any) -> Any:
-        if _interpreted or not compilable(args):
+        if self._light or _interpreted or not compilable(args):
             return self.python(*args)
         return self.compiled(*args)
 
@@ -158,10 +158,12 @@ class Generic:
 
     __name__: str
 
-    def __init__(self, signature: Callable[..., Any], inline: bool = True, reorder: bool = False) -> None:
+    def __init__(
+        self, signature: Callable[..., Any], inline: bool = True, reorder: bool = False, light: bool = False
+    ) -> None:
         functools.update_wrapper(self, signature)
         _generics.append(self)
-        self._reorder = reorder
+        self._reorder, self._light = reorder, light
         self._kernels: dict[type, Kernel] = {}
         options: Any = {**_jit_options(reorder), **INNER, "forceinline": inline}
         overload(self, jit_options=options, strict=False)(self._implementation)
@@ -178,7 +180,9 @@ class Generic:
                     f"{self.__name__} is already registered for {cls.__name__}, and loops compiled with it may be in use; "
                     f"define a new class for another implementation"
                 )
-            self._kernels[cls] = python if isinstance(python, Kernel) else Kernel(python, reorder=self._reorder)
+            self._kernels[cls] = (
+                python if isinstance(python, Kernel) else Kernel(python, reorder=self._reorder, light=self._light)
+            )
             if not is_inside(python) or not is_inside(cls):
                 foreign.add(cls)
             return python
@@ -225,11 +229,16 @@ def kernel(python: Callable[..., Any] | None = None, *, inline: bool = True, reo
     return Kernel(python, inline, reorder)
 
 
-def generic(signature: Callable[..., Any] | None = None, *, inline: bool = True, reorder: bool = False) -> Any:
-    """Decorate a signature as a generic function; ``inline`` and ``reorder`` are those of all its kernels."""
+def generic(
+    signature: Callable[..., Any] | None = None, *, inline: bool = True, reorder: bool = False, light: bool = False
+) -> Any:
+    """Decorate a signature as a generic function; ``inline`` and ``reorder`` are those of all its kernels.
+
+    A ``light`` one is never compiled for a call from Python: it costs less than to hand over its arguments.
+    """
     if signature is None:
-        return functools.partial(Generic, inline=inline, reorder=reorder)
-    return Generic(signature, inline, reorder)
+        return functools.partial(Generic, inline=inline, reorder=reorder, light=light)
+    return Generic(signature, inline, reorder, light)
 
 
 def _jit_options(reorder: bool) -> dict[str, Any]:

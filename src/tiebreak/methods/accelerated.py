@@ -27,11 +27,12 @@ from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, extrapolate
-from tiebreak.estimates import Memory, estimate, exact, memory_for
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, counter, smoothness, smoothnesses
+from tiebreak.estimates import Memory, estimate, exact
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, smoothness, smoothnesses
 from tiebreak.methods.descent import descend
-from tiebreak.methods.one_level import OneLevel, failure, objective_of
+from tiebreak.methods.one_level import OneLevel, objective_of
 from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power, safe_step
 
@@ -43,41 +44,41 @@ SHORT = 1e-7  # length of a step relative to y, below which ratios of gradients 
 class Glide(NamedTuple):
     """Where the accelerated points are."""
 
-    previous: np.ndarray  # x_{t−1}
-    y: np.ndarray  # y_t
-    last_y: np.ndarray  # y_{t−1}
-    since: np.ndarray  # k, the steps since the last restart, one number
+    previous: Point  # x_{t−1}
+    y: Point  # y_t
+    last_y: Point  # y_{t−1}
+    since: Count  # k, the steps since the last restart, one number
 
 
 class Curvature(NamedTuple):
     """What is known of the smoothness of one objective F."""
 
-    last: np.ndarray  # ∇F(y_{t−1})
-    smoothness: np.ndarray  # L, one number; 0: steps do not go by it
+    last: Room  # ∇F(y_{t−1})
+    smoothness: Number  # L, one number; 0: steps do not go by it
 
 
 class State(NamedTuple):
     """The state of an accelerated method on both levels."""
 
-    x: np.ndarray  # x_t
+    x: Point  # x_t
     glide: Glide
     upper: Memory  # ∇f(y_t)
     lower: Memory  # ∇g(y_t)
     upper_curvature: Curvature
     lower_curvature: Curvature
-    room: np.ndarray  # x_{t+1} before its projection
-    iteration: np.ndarray  # t, one number
+    room: Room  # x_{t+1} before its projection
+    iteration: Count  # t, one number
 
 
 class OneState(NamedTuple):
     """The state of FISTA."""
 
-    x: np.ndarray  # x_t
+    x: Point  # x_t
     glide: Glide
     memory: Memory  # ∇F(y_t)
     curvature: Curvature
-    room: np.ndarray  # x_{t+1} before its projection
-    iteration: np.ndarray  # t, one number
+    room: Room  # x_{t+1} before its projection
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -96,20 +97,11 @@ class OnePlan(NamedTuple):
     """What the loop of FISTA goes by."""
 
     level: Any  # Upper or Lower
+    failure: int  # what the loop returns when F is not finite
     estimate: Any  # all samples
     step: Any  # γ_t
     inertia: float  # α
     smoothness: float  # L as it is given; 0 if steps do not go by it
-
-
-def at_rest(x: np.ndarray) -> Glide:
-    """Return where the points are at x_0 = x."""
-    return Glide(x.copy(), x.copy(), x.copy(), counter())
-
-
-def curvature(x: np.ndarray, known: float) -> Curvature:
-    """Return what is known of a smoothness constant at first."""
-    return Curvature(np.zeros_like(x), np.full(1, known))
 
 
 @kernel
@@ -187,7 +179,7 @@ def advance_on_one(problem, state, plan, iterations, keys):
         glide_on(state.x, glide, plan.inertia)
         moment = Moment(keys.lower, state.iteration[0], 0, 0)  # nothing is drawn
         if not look(plan.estimate, objective, state.memory, state.curvature, glide, moment):
-            return failure(plan.level)
+            return plan.failure
         known, step = state.curvature.smoothness[0], plan.step[k]
         if known > plan.smoothness:
             step = step * plan.smoothness / known
@@ -217,6 +209,7 @@ class FISTA(OneLevel):
     needs = "projection, convexity"
     rates = "t^-2, of the one level"
     loop = advance_on_one
+    state = OneState
     projects = True
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
@@ -227,11 +220,12 @@ class FISTA(OneLevel):
 
     def plan(self, problem: Problem) -> OnePlan:
         known = self.step.lower_lipschitz if isinstance(self.step, safe_step) else 0.0
-        return OnePlan(self.mark, exact(getattr(problem, self.level)), self.given("step"), 3.0, known)
+        return OnePlan(self.mark, self.failure, exact(getattr(problem, self.level)), self.given("step"), 3.0, known)
 
     def start(self, problem: Problem, plan: OnePlan, x: np.ndarray) -> OneState:
-        memory, known = memory_for(plan.estimate, x.size), curvature(x, plan.smoothness)
-        return OneState(x.copy(), at_rest(x), memory, known, np.zeros_like(x), counter())
+        state: OneState = super().start(problem, plan, x)
+        state.curvature.smoothness[0] = plan.smoothness
+        return state
 
 
 @declared
@@ -243,16 +237,10 @@ class Accelerated(Method):
     projects = True
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
-        return State(
-            x=x.copy(),
-            glide=at_rest(x),
-            upper=memory_for(plan.upper, x.size),
-            lower=memory_for(plan.lower, x.size),
-            upper_curvature=curvature(x, plan.upper_smoothness),
-            lower_curvature=curvature(x, plan.lower_smoothness),
-            room=np.zeros_like(x),
-            iteration=counter(),
-        )
+        state = super().start(problem, plan, x)
+        state.upper_curvature.smoothness[0] = plan.upper_smoothness
+        state.lower_curvature.smoothness[0] = plan.lower_smoothness
+        return state
 
 
 def given_smoothness(step: Any) -> dict[str, float]:
@@ -281,6 +269,7 @@ class BiFISTA(Accelerated):
     citation = "Boţ, Chenchene, Csetnek, Hulett (2025); Merchav, Sabach, Teboulle (2024)"
     rates = "converges; t^-δ, 1 < δ < 2"
     loop = advance
+    state = State
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {"regularization": lambda: self._weight(problem, "regularization=..."), "step": lambda: self._safe(problem)}

@@ -18,9 +18,10 @@ import numpy as np
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import move
 from tiebreak.estimates import Exact, Memory, exact
-from tiebreak.methods.base import DONE, Budget, Method, counter, memories, smoothness, smoothnesses
+from tiebreak.methods.base import DONE, Budget, Method, smoothness, smoothnesses
 from tiebreak.methods.descent import descend, estimate_both
 from tiebreak.methods.parameters import declared, flag, real, schedule
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import Derived, ScheduleLike, power
 
@@ -28,13 +29,13 @@ from tiebreak.schedules import Derived, ScheduleLike, power
 class State(NamedTuple):
     """The state of a-IRG."""
 
-    x: np.ndarray  # x_t
-    room: np.ndarray  # x_{t+1} before its projection
+    x: Point  # x_t
+    room: Room  # x_{t+1} before its projection
     upper: Memory  # ∇f(x_t)
     lower: Memory  # ∇g(x_t)
-    mean: np.ndarray  # the weighted mean of x_0 … x_t
-    weight: np.ndarray  # the sum of their weights, one number
-    iteration: np.ndarray  # t, one number
+    mean: Point  # the weighted mean of x_0 … x_t
+    weight: Number  # the sum of their weights, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -86,6 +87,7 @@ class AIRG(Method):
     needs = "projection, f convex"
     rates = "t^-1/4; t^-1/4"
     loop = advance
+    state = State
     projects = True
     convex = True
 
@@ -112,14 +114,9 @@ class AIRG(Method):
         return self.given("step")(t) ** self.average_power
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(
-            x=x.copy(),
-            room=np.zeros_like(x),
-            **memories(plan, x.size),
-            mean=x.copy(),
-            weight=self._weights(np.zeros(1, dtype=np.int64)),
-            iteration=counter(),
-        )
+        state: State = super().start(problem, plan, x)
+        state.weight[:] = self._weights(np.zeros(1, dtype=np.int64))
+        return state
 
     def answer(self, state: State) -> np.ndarray:
         return state.mean if self.average else state.x

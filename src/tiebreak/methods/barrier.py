@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot
@@ -28,14 +26,13 @@ from tiebreak.methods.base import (
     DONE,
     Budget,
     Method,
-    counter,
     known_floor,
-    memories,
     preset,
     smoothnesses,
 )
 from tiebreak.methods.descent import estimate_both
 from tiebreak.methods.parameters import declared, real, schedule, whole
+from tiebreak.methods.states import Count, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
 
@@ -43,12 +40,12 @@ from tiebreak.schedules import ScheduleLike, constant, power
 class State(NamedTuple):
     """The state of DBGD."""
 
-    x: np.ndarray  # x_t
-    previous: np.ndarray  # x_{t−1}
-    room: np.ndarray  # a point before its projection
+    x: Point  # x_t
+    previous: Point  # x_{t−1}
+    room: Room  # a point before its projection
     upper: Memory  # ∇f̂_t
     lower: Memory  # ∇ĝ_t
-    iteration: np.ndarray  # t, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -104,6 +101,7 @@ class Barrier(Method):
     needs = "projection, a lower bound of g*"
     rates = "none known"
     loop = advance
+    state = State
     projects = True
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
@@ -121,9 +119,6 @@ class Barrier(Method):
     def both(self, problem: Problem) -> tuple[Any, Any]:
         """Return how both gradients are estimated."""
         raise NotImplementedError
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(x.copy(), x.copy(), np.zeros_like(x), **memories(plan, x.size), iteration=counter())
 
 
 AUTO: dict[str, Any] = {"alpha": 1.0, "beta": 1.0}

@@ -17,6 +17,7 @@ from tiebreak.domains.base import without_projection
 from tiebreak.engine import Kernel, checks
 from tiebreak.engine.randomness import Keys
 from tiebreak.methods.parameters import other, parameters_of
+from tiebreak.methods.states import begin
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, evaluated
 
@@ -52,11 +53,11 @@ SAMPLE = 4096  # iterations from which the mean cost of one is found
 class Method:
     """A configured method. Subclasses are made by ``declared``; their fields are its parameters.
 
-    A subclass gives the entries of the table of methods below, :meth:`plan`, :meth:`start` and a loop. The loop is a kernel
-    ``loop(problem, state, plan, iterations, keys) -> int`` that takes so many steps, counts each in ``state.iteration``, and
-    leaves ``state.x`` at the last point that it completed. In ``plan`` its schedules are arrays; ``keys`` are those of the
-    samples (``tiebreak.engine.randomness``). It sees objectives through the estimates ``plan.upper`` and ``plan.lower``,
-    whose memories are ``state.upper`` and ``state.lower``; what they draw is counted there.
+    A subclass gives the entries of the table of methods below, :meth:`plan`, the class of its state and a loop. The loop is
+    a kernel ``loop(problem, state, plan, iterations, keys) -> int`` that takes so many steps, counts each in
+    ``state.iteration``, and leaves ``state.x`` at the last point that it completed. In ``plan`` its schedules are arrays;
+    ``keys`` are those of the samples (``tiebreak.engine.randomness``). It sees objectives through the estimates
+    ``plan.upper`` and ``plan.lower``, whose memories are ``state.upper`` and ``state.lower``; what they draw is counted there.
     """
 
     name: ClassVar[str]
@@ -65,6 +66,7 @@ class Method:
     needs: ClassVar[str]
     rates: ClassVar[str]  # at the upper level; at the lower level
     loop: ClassVar[Kernel]
+    state: ClassVar[type]  # a named tuple of arrays, whose kinds are those of ``states.py``
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
     convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
@@ -154,8 +156,8 @@ class Method:
         return Given(getattr(self, name), name, largest)
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
-        """Return the state at t = 0: a named tuple of arrays with ``x`` and ``iteration`` among them."""
-        raise NotImplementedError
+        """Return the state at t = 0, of the class ``state``: arrays with ``x`` and ``iteration`` among them."""
+        return begin(self.state, plan, x)
 
     def advance(self, problem: Problem, state: Any, plan: Any, iterations: int, keys: Keys) -> int:
         """Take so many steps from a state on, and return what the loop returns: for those who need no driver."""
@@ -215,16 +217,6 @@ def initial(default: Method | None = None) -> Any:
 def preset(meaning: str, default: str = "auto") -> Any:
     """Declare the parameter that says where parameters that are not given come from."""
     return other("str", default, "Where parameters that are not given come from. " + meaning, lambda given, name: given)
-
-
-def counter() -> np.ndarray:
-    """Return a whole number that a loop can change."""
-    return np.zeros(1, dtype=np.int64)
-
-
-def memories(plan: Any, dimension: int) -> dict[str, Any]:
-    """Return the memories of a plan's two estimates, by level."""
-    return {level: estimates.memory_for(getattr(plan, level), dimension) for level in ("upper", "lower")}
 
 
 def smoothness(problem: Problem, level: str, method: Method, instead: str = "") -> float:

@@ -20,9 +20,10 @@ import numpy as np
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.estimates import Exact, Memory, exact
-from tiebreak.methods.base import DONE, Budget, Method, counter, memories, smoothness
+from tiebreak.methods.base import DONE, Budget, Method, smoothness
 from tiebreak.methods.descent import estimate_both
 from tiebreak.methods.parameters import declared, schedule
+from tiebreak.methods.states import Count, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, capped, constant, power
 
@@ -30,12 +31,12 @@ from tiebreak.schedules import ScheduleLike, capped, constant, power
 class State(NamedTuple):
     """The state of BiG-SAM."""
 
-    x: np.ndarray  # x_t
-    y: np.ndarray  # y_t
-    room: np.ndarray  # y_{t+1} before its projection
+    x: Point  # x_t
+    y: Point  # y_t
+    room: Room  # y_{t+1} before its projection
     upper: Memory  # ∇f(x_t)
     lower: Memory  # ∇g(x_t)
-    iteration: np.ndarray  # t, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -90,6 +91,7 @@ class BiGSAM(Method):
     needs = "projection, f strongly convex"
     rates = "converges; t^-1"
     loop = advance
+    state = State
     projects = True
     convex = True
 
@@ -118,9 +120,6 @@ class BiGSAM(Method):
     def plan(self, problem: Problem) -> Plan:
         schedules = (self.given(name) for name in ("step", "upper_step", "mixing"))
         return Plan(exact(problem.upper), exact(problem.lower), *schedules)
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(x.copy(), x.copy(), np.zeros_like(x), **memories(plan, x.size), iteration=counter())
 
     def answer(self, state: State) -> np.ndarray:
         return state.y

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,14 +32,13 @@ from tiebreak.methods.base import (
     UPPER_NOT_FINITE,
     Budget,
     Method,
-    counter,
     initial,
-    memories,
     preset,
 )
 from tiebreak.methods.cut_rules import go_towards, guarded, margin, set_anchor, watch_error, watch_move
 from tiebreak.methods.fitting import allowance_of, curvature_of, first_points, fitting_step
 from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, ScheduleLike, constant, power
 
@@ -47,22 +46,25 @@ ROUNDING_OF_CUT = 1e-12  # share of the cut's terms: without any slack it is emp
 AS_GIVEN: dict[str, Any] = {"curvature": 0.0, "allowance": 0.0}  # steps are never shortened
 
 
+Limitless = Annotated[np.ndarray, lambda x: np.full(1, np.inf)]  # one number, infinite at first
+
+
 class State(NamedTuple):
     """The state of a method that cuts."""
 
-    x: np.ndarray  # x_t
-    previous: np.ndarray  # x_{t−1}
-    target: np.ndarray  # room for s_t
+    x: Point  # x_t
+    previous: Point  # x_{t−1}
+    target: Room  # room for s_t
     upper: Memory  # ∇f̂_t
     lower: Memory  # ∇ĝ_t and ĝ_t
-    anchor: np.ndarray  # g(x_0), one number
-    origin: np.ndarray  # x_0
-    model: np.ndarray  # m'_{t−1}, one number, if the error is watched
-    variance: np.ndarray  # V_t, one number
-    best: np.ndarray  # the point of least stationarity, if it is watched
-    least: np.ndarray  # ⟨∇f̂, x − s⟩ there, one number
-    empty_cuts: np.ndarray  # how often the cut left nothing of Z, one number
-    iteration: np.ndarray  # t, one number
+    anchor: Number  # g(x_0), one number
+    origin: Point  # x_0
+    model: Number  # m'_{t−1}, one number, if the error is watched
+    variance: Number  # V_t, one number
+    best: Point  # the point of least stationarity, if it is watched
+    least: Limitless  # ⟨∇f̂, x − s⟩ there, one number
+    empty_cuts: Count  # how often the cut left nothing of Z, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -74,24 +76,6 @@ class Plan(NamedTuple):
     slack: Any  # K_t: Fixed or Watched
     step: Any  # γ_t: Plain, Fitted or Watching
     guard: Any  # what shortens steps when g has risen: Unguarded or Guarded
-
-
-def start_state(plan: Plan, x: np.ndarray) -> State:
-    """Return the state at x_0 = x, before anything is sampled."""
-    return State(
-        x=x.copy(),
-        previous=x.copy(),
-        target=np.zeros_like(x),
-        **memories(plan, x.size),
-        anchor=np.zeros(1),
-        origin=x.copy(),
-        model=np.zeros(1),
-        variance=np.zeros(1),
-        best=x.copy(),
-        least=np.full(1, np.inf),
-        empty_cuts=counter(),
-        iteration=counter(),
-    )
 
 
 @kernel
@@ -153,6 +137,7 @@ class Cutting(Method):
 
     needs = "linear minimisation over a half-space"
     loop = advance
+    state = State
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
@@ -169,9 +154,6 @@ class Cutting(Method):
             "step": rules.Fitted(step, self.curvature) if self.curvature else rules.Plain(step),
             "guard": rules.Guarded(self.allowance) if self.allowance else rules.Unguarded(),
         }
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return start_state(plan, x)
 
     def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         anchor = (Once(plan.anchor.plan),) if isinstance(plan.anchor, rules.FromAll) else ()

@@ -21,9 +21,10 @@ import numpy as np
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import move
 from tiebreak.estimates import Memory, Sampled
-from tiebreak.methods.base import DONE, Budget, Method, counter, memories, preset, smoothnesses
+from tiebreak.methods.base import DONE, Budget, Method, preset, smoothnesses
 from tiebreak.methods.descent import descend, estimate_both
 from tiebreak.methods.parameters import declared, flag, real, schedule, whole
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import Derived, ScheduleLike, power
 
@@ -31,14 +32,14 @@ from tiebreak.schedules import Derived, ScheduleLike, power
 class State(NamedTuple):
     """The state of aR-IP-SeG."""
 
-    x: np.ndarray  # x_t
-    y: np.ndarray  # y_t
-    room: np.ndarray  # a point before its projection
+    x: Point  # x_t
+    y: Point  # y_t
+    room: Room  # a point before its projection
     upper: Memory  # ∇f~ at x_t, then at y_{t+1}
     lower: Memory  # ∇g~ likewise
-    mean: np.ndarray  # the weighted mean of y_1 … y_t
-    weight: np.ndarray  # the sum of their weights, one number
-    iteration: np.ndarray  # t, one number
+    mean: Point  # the weighted mean of y_1 … y_t
+    weight: Number  # the sum of their weights, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -100,6 +101,7 @@ class ARIPSeG(Method):
     needs = "projection, f convex"
     rates = "t^-1/4; t^-1/4"
     loop = advance
+    state = State
     projects = True
     presets: ClassVar = {
         "auto": {"batch_size": 8},
@@ -124,17 +126,6 @@ class ARIPSeG(Method):
 
     def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (plan.upper, plan.upper), (plan.lower, plan.lower)
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(
-            x=x.copy(),
-            y=x.copy(),
-            room=np.zeros_like(x),
-            **memories(plan, x.size),
-            mean=x.copy(),
-            weight=np.zeros(1),
-            iteration=counter(),
-        )
 
     def answer(self, state: State) -> np.ndarray:
         return state.mean if self.average else state.x

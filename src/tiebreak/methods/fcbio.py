@@ -15,7 +15,7 @@ twice as many steps.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -24,32 +24,37 @@ from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot, extrapolate
 from tiebreak.estimates import Exact, Memory, exact
 from tiebreak.methods.accelerated import FISTA
-from tiebreak.methods.base import DONE, Method, counter, initial, memories, smoothnesses
+from tiebreak.methods.base import DONE, Method, initial, smoothnesses
 from tiebreak.methods.descent import estimate_both
 from tiebreak.methods.parameters import declared, real, whole
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 
 MAX_ROUNDS = 60  # rounds of the search for the weight of the two linear models
 PRECISE = 1e-12  # relative difference of the two models at which the search ends
 
 
+Pair = Annotated[np.ndarray, lambda x: np.zeros(2, dtype=np.int64)]  # two whole numbers
+Triple = Annotated[np.ndarray, lambda x: np.zeros(3)]  # three numbers
+
+
 class State(NamedTuple):
     """The state of FC-BiO."""
 
-    x: np.ndarray  # x_k
-    previous: np.ndarray  # x_{k−1}
-    y: np.ndarray  # the point of the linear models
-    room: np.ndarray  # x_{k+1} before its projection
+    x: Point  # x_k
+    previous: Point  # x_{k−1}
+    y: Point  # the point of the linear models
+    room: Room  # x_{k+1} before its projection
     upper: Memory  # ∇f(y)
     lower: Memory  # ∇g(y)
-    trial: np.ndarray  # the last point that brought u down
-    best: np.ndarray  # the answer: trial when the bracket was last as small as ε
-    anchor: np.ndarray  # g(x_0), one number
-    bracket: np.ndarray  # l, u and f(x_0)
-    tolerance: np.ndarray  # ε, one number
-    rounds: np.ndarray  # how often u came down for this ε, and how many ε were reached
-    inner: np.ndarray  # steps made for this τ, and how many are to be made
-    iteration: np.ndarray  # t, one number
+    trial: Point  # the last point that brought u down
+    best: Point  # the answer: trial when the bracket was last as small as ε
+    anchor: Number  # g(x_0), one number
+    bracket: Triple  # l, u and f(x_0)
+    tolerance: Number  # ε, one number
+    rounds: Pair  # how often u came down for this ε, and how many ε were reached
+    inner: Pair  # steps made for this τ, and how many are to be made
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -218,6 +223,7 @@ class FCBiO(Method):
     needs = "projection, f convex"
     rates = "t^-2; t^-2, up to log t"
     loop = advance
+    state = State
     projects = True
     convex = True
 
@@ -226,21 +232,9 @@ class FCBiO(Method):
         return Plan(exact(problem.upper), exact(problem.lower), upper / lower, upper, self.tolerance)
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(
-            x=x.copy(),
-            previous=x.copy(),
-            y=x.copy(),
-            room=np.zeros_like(x),
-            **memories(plan, x.size),
-            trial=x.copy(),
-            best=x.copy(),
-            anchor=np.zeros(1),
-            bracket=np.zeros(3),
-            tolerance=np.zeros(1),
-            rounds=np.zeros(2, dtype=np.int64),
-            inner=np.array([0, self.inner_iterations]),
-            iteration=counter(),
-        )
+        state: State = super().start(problem, plan, x)
+        state.inner[1] = self.inner_iterations
+        return state
 
     def answer(self, state: State) -> np.ndarray:
         return state.best

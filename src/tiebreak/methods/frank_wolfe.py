@@ -14,16 +14,15 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy
-from tiebreak.estimates import Memory, OneBatch, Storm, estimate, memory_for, spider
-from tiebreak.methods.base import DONE, counter, preset
-from tiebreak.methods.one_level import OneLevel, failure, key_of_level, objective_of
+from tiebreak.estimates import Memory, OneBatch, Storm, estimate, spider
+from tiebreak.methods.base import DONE, UPPER_NOT_FINITE, preset
+from tiebreak.methods.one_level import OneLevel, objective_of
 from tiebreak.methods.parameters import declared, schedule, whole
+from tiebreak.methods.states import Count, Point, Rooms
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power
 
@@ -31,17 +30,18 @@ from tiebreak.schedules import ScheduleLike, power
 class State(NamedTuple):
     """The state of Frank-Wolfe on one level."""
 
-    x: np.ndarray  # x_t
-    previous: np.ndarray  # x_{t−1}
-    room: np.ndarray  # for s_t
+    x: Point  # x_t
+    previous: Point  # x_{t−1}
+    room: Rooms  # for s_t
     memory: Memory  # ∇F̂_t
-    iteration: np.ndarray  # t, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
     """What the loop goes by."""
 
     level: Any  # Upper or Lower
+    failure: int  # what the loop returns when F is not finite
     estimate: Any  # how ∇F̂ is estimated
     step: Any  # γ_t
 
@@ -49,12 +49,13 @@ class Plan(NamedTuple):
 @kernel
 def advance(problem, state, plan, iterations, keys):
     """Take so many steps."""
-    objective, key = objective_of(plan.level, problem), key_of_level(plan.level, keys)
+    objective = objective_of(plan.level, problem)
+    key = keys.upper if plan.failure == UPPER_NOT_FINITE else keys.lower
     for k in range(iterations):
         moment = Moment(key, state.iteration[0], 0, 0)
         estimate(plan.estimate, objective, state.memory, state.x, state.previous, k, moment)
         if not math.isfinite(state.memory.value[0]):
-            return failure(plan.level)
+            return plan.failure
         copy(state.x, state.previous)
         gradient = state.memory.direction
         lmo_step(problem.domain, 1.0, gradient, 0.0, gradient, plan.step[k], state.x, state.room)
@@ -70,9 +71,7 @@ class FrankWolfe(OneLevel):
 
     needs = "linear minimisation"
     loop = advance
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(x.copy(), x.copy(), np.zeros((2, x.size)), memory_for(plan.estimate, x.size), counter())
+    state = State
 
 
 @declared
@@ -107,7 +106,7 @@ class StormFW(FrankWolfe):
 
     def plan(self, problem: Problem) -> Plan:
         assert self.batch_size is not None
-        return Plan(self.mark, Storm(self.given("momentum"), self.batch_size, OneBatch()), self.given("step"))
+        return Plan(self.mark, self.failure, Storm(self.given("momentum"), self.batch_size, OneBatch()), self.given("step"))
 
 
 @declared
@@ -139,4 +138,4 @@ class SpiderFW(FrankWolfe):
 
     def plan(self, problem: Problem) -> Plan:
         objective = getattr(problem, self.level)
-        return Plan(self.mark, spider(objective, self.batch_size, self.period), self.given("step"))
+        return Plan(self.mark, self.failure, spider(objective, self.batch_size, self.period), self.given("step"))

@@ -24,9 +24,10 @@ from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import dot, fill
 from tiebreak.estimates import Exact, Memory, Once, estimate, exact
-from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, counter, memories, smoothness
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, smoothness
 from tiebreak.methods.descent import estimate_both
 from tiebreak.methods.parameters import declared, schedule
+from tiebreak.methods.states import Count, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant
 
@@ -36,14 +37,14 @@ PARALLEL = 1e-14  # squared sine of the angle at which two half-spaces count as 
 class State(NamedTuple):
     """The state of MNG."""
 
-    x: np.ndarray  # x_t
-    y: np.ndarray  # y_t
-    room: np.ndarray  # y_t before its projection
+    x: Point  # x_t
+    y: Point  # y_t
+    room: Room  # y_t before its projection
     upper: Memory  # ∇f(x_t)
-    upper_step: np.ndarray  # H⁻¹ ∇f(x_t)
+    upper_step: Room  # H⁻¹ ∇f(x_t)
     lower: Memory  # ∇g(x_t), then G_t
-    lower_step: np.ndarray  # H⁻¹ G_t
-    iteration: np.ndarray  # t, one number
+    lower_step: Room  # H⁻¹ G_t
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -142,6 +143,7 @@ class MNG(Method):
     needs = "projection, f quadratic and strongly convex"
     rates = "converges; t^-1/2"
     loop = advance
+    state = State
     projects = True
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
@@ -164,18 +166,6 @@ class MNG(Method):
 
     def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (plan.upper, Once(plan.upper)), (plan.lower,)
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        room, upper_step, lower_step = np.zeros((3, x.size))
-        return State(
-            x=x.copy(),
-            y=x.copy(),
-            room=room,
-            **memories(plan, x.size),
-            upper_step=upper_step,
-            lower_step=lower_step,
-            iteration=counter(),
-        )
 
     def answer(self, state: State) -> np.ndarray:
         return state.y

@@ -17,19 +17,9 @@ class Lower(NamedTuple):
     """The level of g."""
 
 
-@generic
+@generic(light=True)
 def objective_of(level, problem):
     """Return the objective of a level."""
-
-
-@generic
-def key_of_level(level, keys):
-    """Return the key of a level's samples."""
-
-
-@generic
-def failure(level):
-    """Return what a loop returns when the objective of a level is not finite."""
 
 
 @objective_of.register(Upper)
@@ -42,26 +32,6 @@ def lower_objective(level, problem):
     return problem.lower
 
 
-@key_of_level.register(Upper)
-def upper_key(level, keys):
-    return keys.upper
-
-
-@key_of_level.register(Lower)
-def lower_key(level, keys):
-    return keys.lower
-
-
-@failure.register(Upper)
-def upper_failure(level):
-    return UPPER_NOT_FINITE
-
-
-@failure.register(Lower)
-def lower_failure(level):
-    return LOWER_NOT_FINITE
-
-
 @declared
 class OneLevel(Method):
     """The common part of methods that minimise one objective and ignore the other."""
@@ -71,6 +41,11 @@ class OneLevel(Method):
     @property
     def levels(self) -> tuple[str, ...]:
         return (self.level,)
+
+    @property
+    def failure(self) -> int:
+        """What the loop returns when the objective is not finite."""
+        return UPPER_NOT_FINITE if self.level == "upper" else LOWER_NOT_FINITE
 
     @property
     def mark(self) -> Upper | Lower:

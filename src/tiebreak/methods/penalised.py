@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import distance
 from tiebreak.estimates import Memory, exact
@@ -31,8 +29,9 @@ from tiebreak.methods.accelerated import (
     shortened,
     step_down,
 )
-from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, counter, smoothnesses
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, smoothnesses
 from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, ScheduleLike, constant, safe_step
 
@@ -45,17 +44,17 @@ LARGEST = 1e10  # penalty in units of the first one, at which f is lost in round
 class State(NamedTuple):
     """The state of PB-APG."""
 
-    x: np.ndarray  # x_t
+    x: Point  # x_t
     glide: Glide
     upper: Memory  # ∇f(y_t)
     lower: Memory  # ∇g(y_t)
     upper_curvature: Curvature
     lower_curvature: Curvature
-    room: np.ndarray  # x_{t+1} before its projection
-    penalty: np.ndarray  # the largest weight of g so far, one number
-    longest: np.ndarray  # the longest step of this stage, one number
-    length: np.ndarray  # steps that this stage may take at most, one number
-    iteration: np.ndarray  # t, one number
+    room: Room  # x_{t+1} before its projection
+    penalty: Number  # the largest weight of g so far, one number
+    longest: Number  # the longest step of this stage, one number
+    length: Count  # steps that this stage may take at most, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -189,6 +188,7 @@ class PBAPG(Accelerated):
     citation = "Chen, Shi, Jiang, Wang (2024)"
     rates = "t^-1; t^-1 (under a quadratic error bound of g)"
     loop = advance
+    state = State
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         if self.penalty is None:
@@ -211,7 +211,3 @@ class PBAPG(Accelerated):
         else:
             known, step, penalty = given_smoothness(self.step), self.given("step"), Scheduled(self.given("penalty"))
         return Plan(exact(problem.upper), exact(problem.lower), step, penalty, self.inertia, **known)
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        state = super().start(problem, plan, x)
-        return State(**state._asdict(), penalty=np.zeros(1), longest=np.zeros(1), length=counter())

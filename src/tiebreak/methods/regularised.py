@@ -22,9 +22,10 @@ from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, copy_and_move
 from tiebreak.estimates import Memory, OneBatch, Storm, exact, spider
-from tiebreak.methods.base import DONE, Budget, Method, counter, memories, preset
+from tiebreak.methods.base import DONE, Budget, Method, preset
 from tiebreak.methods.descent import estimate_both
 from tiebreak.methods.parameters import declared, flag, real, schedule, whole
+from tiebreak.methods.states import Count, Number, Point, Rooms
 from tiebreak.problem import Problem
 from tiebreak.schedules import Derived, ScheduleError, ScheduleLike, evaluate, held, opened, power
 
@@ -32,14 +33,14 @@ from tiebreak.schedules import Derived, ScheduleError, ScheduleLike, evaluate, h
 class State(NamedTuple):
     """The state of the three methods."""
 
-    x: np.ndarray  # x_t
-    previous: np.ndarray  # x_{t−1}
-    room: np.ndarray  # for σ_t ∇f̂_t + ∇ĝ_t and v_t
+    x: Point  # x_t
+    previous: Point  # x_{t−1}
+    room: Rooms  # for σ_t ∇f̂_t + ∇ĝ_t and v_t
     upper: Memory  # ∇f̂_t
     lower: Memory  # ∇ĝ_t
-    mean: np.ndarray  # Σ u_i x_i / Σ u_i, over i < t
-    weight: np.ndarray  # Σ u_i, one number
-    iteration: np.ndarray  # t, one number
+    mean: Point  # Σ u_i x_i / Σ u_i, over i < t
+    weight: Number  # Σ u_i, one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -92,6 +93,7 @@ class Regularised(Method):
 
     needs = "linear minimisation"
     loop = advance
+    state = State
     presets: ClassVar = {"auto": {}, "paper": {"strength": 10.0}, "paper-dictionary": {"strength": 0.1}}
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
@@ -121,17 +123,6 @@ class Regularised(Method):
 
     def _regularization(self, t: np.ndarray) -> np.ndarray:
         return evaluate(self.regularization, t, "regularization")  # type: ignore[arg-type]
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(
-            x=x.copy(),
-            previous=x.copy(),
-            room=np.zeros((2, x.size)),
-            **memories(plan, x.size),
-            mean=x.copy(),
-            weight=np.zeros(1),
-            iteration=counter(),
-        )
 
     def answer(self, state: State) -> np.ndarray:
         if not self.average:

@@ -29,12 +29,11 @@ from tiebreak.methods.base import (
     UPPER_NOT_FINITE,
     Budget,
     Method,
-    counter,
     initial,
-    memories,
     smoothness,
 )
 from tiebreak.methods.parameters import declared, flag, schedule
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, power, squared
 
@@ -42,14 +41,14 @@ from tiebreak.schedules import ScheduleLike, power, squared
 class State(NamedTuple):
     """The state of the switching gradient method."""
 
-    x: np.ndarray  # x_t
-    room: np.ndarray  # x_{t+1} before its projection
+    x: Point  # x_t
+    room: Room  # x_{t+1} before its projection
     upper: Memory  # ∇f(x_t), where it is needed
     lower: Memory  # ∇g(x_t)
-    mean: np.ndarray  # the weighted mean of the points with a step on f
-    weight: np.ndarray  # the sum of their weights, one number
-    anchor: np.ndarray  # g(x_0), one number
-    iteration: np.ndarray  # t, one number
+    mean: Point  # the weighted mean of the points with a step on f
+    weight: Number  # the sum of their weights, one number
+    anchor: Number  # g(x_0), one number
+    iteration: Count  # t, one number
 
 
 class Plan(NamedTuple):
@@ -125,6 +124,7 @@ class SwitchingGradient(Method):
     needs = "projection, f convex"
     rates = "t^-1/2; t^-1/2"
     loop = advance
+    state = State
     projects = True
     convex = True
 
@@ -137,17 +137,6 @@ class SwitchingGradient(Method):
 
     def plan(self, problem: Problem) -> Plan:
         return Plan(exact(problem.upper), exact(problem.lower), self.given("step"), self.given("slack"))
-
-    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
-        return State(
-            x=x.copy(),
-            room=np.zeros_like(x),
-            **memories(plan, x.size),
-            mean=x.copy(),
-            weight=np.zeros(1),
-            anchor=np.zeros(1),
-            iteration=counter(),
-        )
 
     def answer(self, state: State) -> np.ndarray:
         return state.mean if self.average else state.x
