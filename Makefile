@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0 # the version that tests are run with; its build for proc
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test campaign lint bench docs clean
+.PHONY: demo test campaign lint bench bench-smoke docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -24,16 +24,15 @@ lint: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The longest ones first, so that two processes end at about the same time.
+BENCHMARKS := iteration methods cut adapters reproduce domains auto diabetes overhead
+
 bench: $(VENV)/installed-test
-	$(BIN)/python benchmarks/cut.py
-	$(BIN)/python benchmarks/iteration.py
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/domains.py
-	$(BIN)/python benchmarks/methods.py
-	$(BIN)/python benchmarks/auto.py
-	$(BIN)/python benchmarks/adapters.py
-	$(BIN)/python benchmarks/reproduce.py
-	$(BIN)/python benchmarks/diabetes.py
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+bench-smoke: $(VENV)/installed-test
+	printf '%s\n' $(BENCHMARKS:%=benchmarks/%.py) 'benchmarks/iteration.py --before .' | \
+		TQDM_DISABLE=1 xargs -P 2 -I{} sh -c '$(BIN)/python {} --tiny'
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build

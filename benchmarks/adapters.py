@@ -11,41 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from timing import Row, Target, is_quick, seconds, show, take_turns
+from loops import NO_CUT, time_in_driver, time_of_loop
+from timing import Row, Size, Target, seconds, show, size_asked, take_turns
 
-from tiebreak import SBCGI, L1Ball, Method, Problem, from_jax, from_torch, minimize
+from tiebreak import SBCGI, L1Ball, Problem, from_jax, from_torch
 
-DIMENSION, ROWS, BATCH = 100_000, 64, 16
-SHARE = 1.5  # of the bare calls, that an iteration may take
-CLOCK = time.process_time  # of all threads: gradients are computed by several
+ROWS, BATCH = 64, 16
+SHARE = 1.5  # times as long as the bare calls that an iteration may take
+CLOCK = time.process_time  # clock of all threads: gradients are computed by several
 
 
-def level(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def level(seed: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and labels of a random classification."""
     rng = np.random.default_rng(seed)
-    A = rng.standard_normal((ROWS, DIMENSION)) / np.sqrt(DIMENSION)
+    A = rng.standard_normal((ROWS, d)) / np.sqrt(d)
     return A, np.sign(A[:, :100].sum(axis=1) + 0.01 * rng.standard_normal(ROWS))
-
-
-def time_of_loop(problem: Problem, method: Method, iterations: int) -> Callable[[], float]:
-    """Return a contender: the time of an iteration of a method's loop, from a fresh state."""
-    constants, schedules = method.constants(problem), method.schedule_values(np.arange(iterations))
-
-    def measure() -> float:
-        state, rng = method.start(problem, constants, np.zeros(DIMENSION)), np.random.default_rng(0)
-        return seconds(method.loop, problem, state, constants, *schedules, rng, clock=CLOCK) / iterations
-
-    return measure
-
-
-def time_in_driver(problem: Problem, method: Method, iterations: int) -> Callable[[], float]:
-    """Return a contender: the time of an iteration as `minimize` reports it."""
-
-    def measure() -> float:
-        result = minimize(problem, method, x0=np.zeros(DIMENSION), max_queries=None, max_iterations=iterations)
-        return result.seconds / result.iterations
-
-    return measure
 
 
 def time_of_bare(
@@ -62,7 +42,7 @@ def time_of_bare(
     return lambda: seconds(repeat, clock=clock) / iterations
 
 
-def jax_contenders(iterations: int) -> dict[str, Callable[[], float]]:
+def jax_contenders(d: int, iterations: int) -> dict[str, Callable[[], float]]:
     """Return the bare calls and the iteration in JAX."""
     import jax
     import jax.numpy as jnp
@@ -71,10 +51,10 @@ def jax_contenders(iterations: int) -> dict[str, Callable[[], float]]:
         rows, labels = batch
         return jnp.logaddexp(0.0, -labels * (rows @ x)).mean()
 
-    objectives = [from_jax(loss, np.zeros(DIMENSION), level(seed), convex=True) for seed in (0, 1)]
+    objectives = [from_jax(loss, np.zeros(d), level(seed, d), convex=True) for seed in (0, 1)]
     with jax.enable_x64(True):
-        data = [tuple(map(jnp.asarray, level(seed))) for seed in (0, 1)]
-        points = [jnp.zeros(DIMENSION), jnp.full(DIMENSION, 1e-3)]
+        data = [tuple(map(jnp.asarray, level(seed, d))) for seed in (0, 1)]
+        points = [jnp.zeros(d), jnp.full(d, 1e-3)]
         gradient = jax.jit(jax.value_and_grad(lambda x, data, batch: loss(x, (data[0][batch], data[1][batch]))))
 
     def bare(which: int, batch: np.ndarray) -> None:
@@ -85,7 +65,7 @@ def jax_contenders(iterations: int) -> dict[str, Callable[[], float]]:
     return contenders(objectives, bare, iterations, "JAX")
 
 
-def torch_contenders(iterations: int) -> dict[str, Callable[[], float]]:
+def torch_contenders(d: int, iterations: int) -> dict[str, Callable[[], float]]:
     """Return the bare calls and the iteration in PyTorch."""
     import torch
 
@@ -94,7 +74,7 @@ def torch_contenders(iterations: int) -> dict[str, Callable[[], float]]:
 
         def __init__(self) -> None:
             super().__init__()
-            self.weight = torch.nn.Parameter(torch.zeros(DIMENSION, dtype=torch.float64))
+            self.weight = torch.nn.Parameter(torch.zeros(d, dtype=torch.float64))
 
         def forward(self, rows: Any) -> Any:
             return rows @ self.weight
@@ -102,7 +82,7 @@ def torch_contenders(iterations: int) -> dict[str, Callable[[], float]]:
     def loss(outputs: Any, labels: Any) -> Any:
         return torch.nn.functional.softplus(-labels * outputs).mean()
 
-    data = [tuple(map(torch.tensor, level(seed))) for seed in (0, 1)]
+    data = [tuple(map(torch.tensor, level(seed, d))) for seed in (0, 1)]
     objectives = [from_torch(Linear(), loss, each, convex=True) for each in data]
     modules = [Linear(), Linear()]
     with torch.no_grad():
@@ -121,26 +101,26 @@ def torch_contenders(iterations: int) -> dict[str, Callable[[], float]]:
 
 def contenders(objectives: list[Any], bare: Any, iterations: int, name: str) -> dict[str, Callable[[], float]]:
     """Return who takes turns: the bare calls, the loop with the cut inactive, with steps of its own, and the driver."""
-    problem, method = Problem(*objectives, L1Ball(5.0)), SBCGI(slack=1e9, batch_size=BATCH)
+    problem, method = Problem(*objectives, L1Ball(5.0)), SBCGI(preset="paper", slack=NO_CUT, batch_size=BATCH)
     watched = SBCGI(preset="auto", batch_size=BATCH, step=1e-3, momentum=1e-2, curvature=0.0)
+    x = np.zeros(problem.dimension)
     return {
         f"{name}, bare": time_of_bare(bare, iterations),
-        f"{name}, cut inactive": time_of_loop(problem, method, iterations),
-        f"{name}, preset auto": time_of_loop(problem, watched, iterations),
+        f"{name}, cut inactive": time_of_loop(problem, method, x, iterations, CLOCK),
+        f"{name}, preset auto": time_of_loop(problem, watched, x, iterations, CLOCK),
         f"{name}, bare by the wall clock": time_of_bare(bare, iterations, time.perf_counter),
-        f"{name}, in minimize": time_in_driver(problem, method, iterations),
+        f"{name}, in minimize": time_in_driver(problem, method, x, iterations),
     }
 
 
-def main() -> None:
-    quick = is_quick(__doc__)
-    iterations, rounds = (20, 5) if quick else (40, 20)
+def main(size: Size) -> None:
+    d, iterations, rounds = size.pick((100_000, 40, 20), (100_000, 20, 5), (200, 3, 1))
     found = {"jax": jax_contenders, "torch": torch_contenders}
     for package, make in found.items():
         if importlib.util.find_spec(package) is None:
             print(f"\n{package} is not installed: left out")
             continue
-        times = take_turns(make(iterations), rounds, package)
+        times = take_turns(make(d, iterations), rounds, package)
         name, bare = next(iter(times.items()))
         title = f"SBCGI / the bare gradient calls of its iteration ({np.median(bare) * 1e3:.2f} ms), {name.split(',')[0]}"
         inactive, auto, wall, driver = list(times.items())[1:]
@@ -149,8 +129,10 @@ def main() -> None:
             Row(*auto, bare, target=Target(SHARE)),
             Row(*driver, wall[1]),
         ]
-        show(f"{title}, d = {DIMENSION:,}, batches of {BATCH} rows", rows)
+        show(f"{title}, d = {d:,}, batches of {BATCH} rows", rows)
 
 
 if __name__ == "__main__":
-    main()
+    asked = size_asked(__doc__)
+    with asked.engine():
+        main(asked)

@@ -20,17 +20,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from methods import two_stages
-from timing import Row, Target, is_quick, show, show_table
+from timing import Row, Size, Target, show, show_table, size_asked
 from tqdm import tqdm
 
-from tiebreak import FISTA, IRFSCG, SBCGF, SBCGI, L1Ball, LeastSquares, Method, Problem, Status, data, minimize
+from tiebreak import (
+    FISTA,
+    IRFSCG,
+    SBCGF,
+    SBCGI,
+    Columns,
+    DictionaryLoss,
+    JointDictionaryLoss,
+    L1Ball,
+    L2Ball,
+    LeastSquares,
+    Method,
+    Problem,
+    Product,
+    Status,
+    data,
+    minimize,
+)
 from tiebreak.studies.dictionary import continual
 
-QUERIES = 1_000_000
 RADIUS = 10.0
-SAME = 1e-4  # of f at the start: differences below it count as none
-ACCURACY = 1e-3  # of both levels, relative to their values at zero
+SAME = 1e-4  # share of f at the start below which a difference counts as none
+ACCURACY = 1e-3  # accuracy of both levels, relative to their values at zero
 SIZES = [(356, 730), (2000, 4000), (20000, 2000)]
+
+
+def queries_of(size: Size) -> int:
+    """Return the queries of a run."""
+    return size.pick(1_000_000, 1_000_000, 400)
 
 
 class Case(NamedTuple):
@@ -45,13 +66,13 @@ class Case(NamedTuple):
     preset: str  # of the paper's constants
 
 
-def regressions(kind: str, matrix: Callable[[int], np.ndarray], seeds: range) -> Iterator[Case]:
+def regressions(kind: str, matrix: Callable[[int], np.ndarray], seeds: range, queries: int) -> Iterator[Case]:
     """Yield validation loss over the minimisers of training loss, with reference values from long runs."""
     for seed in seeds:
         parts = data.split(matrix(seed), seed)
         problem = Problem(LeastSquares(*parts.validation), LeastSquares(*parts.train), L1Ball(RADIUS))
-        lower = minimize(problem, FISTA(level="lower"), max_queries=20 * QUERIES, progress=False).lower
-        upper = minimize(problem, "pb-apg", max_queries=20 * QUERIES, progress=False).upper
+        lower = minimize(problem, FISTA(level="lower"), max_queries=20 * queries, progress=False).lower
+        upper = minimize(problem, "pb-apg", max_queries=20 * queries, progress=False).upper
         yield Case(kind, seed, problem, None, upper, lower, "paper")
 
 
@@ -64,15 +85,28 @@ def dictionaries(seeds: range) -> Iterator[Case]:
         )
 
 
-def cases(quick: bool) -> Iterator[Case]:
+def tiny_dictionary() -> Case:
+    """Return a dictionary problem of a few variables."""
+    rng = np.random.default_rng(0)
+    domain = Product(D=Columns(L2Ball(1.0), (4, 3)), X=Columns(L1Ball(3.0), (3, 5)))
+    lower = DictionaryLoss(rng.standard_normal((4, 6)), rng.standard_normal((3, 6)))
+    problem = Problem(JointDictionaryLoss(rng.standard_normal((4, 5))), lower, domain)
+    return Case("dictionary", 0, problem, np.zeros(problem.dimension), -np.inf, 0.0, "paper-dictionary")
+
+
+def cases(size: Size) -> Iterator[Case]:
     """Yield all problems."""
-    seeds = range(3 if quick else 10)
-    yield from regressions("page views", data.pageviews, seeds)
+    seeds, queries = range(size.pick(10, 3, 1)), queries_of(size)
+    if size is Size.TINY:
+        yield from regressions("random", lambda seed: np.random.default_rng(seed).random((24, 8)), seeds, queries)
+        yield tiny_dictionary()
+        return
+    yield from regressions("page views", data.pageviews, seeds, queries)
     file = Path(os.environ.get("TIEBREAK_DATA", "")) / "montevideo_bus.json"
     if file.is_file():
         stops = data.montevideo(file)
-        yield from regressions("Montevideo", lambda seed: stops, seeds)
-    yield from dictionaries(range(2) if quick else seeds)
+        yield from regressions("Montevideo", lambda seed: stops, seeds, queries)
+    yield from dictionaries(range(size.pick(10, 2, 0)))
 
 
 class Gaps(NamedTuple):
@@ -91,7 +125,7 @@ def run(case: Case, method: str | Method, **budget: Any) -> Gaps:
     return Gaps(max(result.lower - case.lower, 1e-16), upper, result.upper, result.wall_seconds)
 
 
-def compare_parameters(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
+def compare_parameters(found: list[tuple[Case, dict[str, Gaps]]], queries: int) -> None:
     """Divide what automatic parameters reach by what the paper's reach, at equal queries."""
     targets = {("sbcgf", True): 0.7, ("sbcgf", False): 0.02, ("sbcgi", True): 0.4, ("sbcgi", False): 1.0}
     rows = []
@@ -106,7 +140,7 @@ def compare_parameters(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
             ratios = np.divide([a.value for a in auto], [p.value for p in paper])
             told = f"{kind}: f, {name} (largest {ratios.max():.3g}, better in {np.sum(ratios < 1.0)} of {ratios.size})"
             rows.append(Row(told, ratios, target=Target(1.02)))
-    show(f"preset='auto' / the paper's constants after {QUERIES:,} queries, over seeds", rows)
+    show(f"preset='auto' / the paper's constants after {queries:,} queries, over seeds", rows)
 
 
 def compare_choice(found: list[tuple[Case, dict[str, Gaps]]]) -> None:
@@ -178,11 +212,11 @@ def time_of_solver(n: int, d: int, limit: float) -> tuple[float, str]:
         process.join()
 
 
-def compare_certified(quick: bool) -> None:
+def compare_certified(size: Size) -> None:
     """Divide the time of CVXPY's two stages by that of a certified answer."""
-    limit = 60.0 if quick else 600.0
+    limit = size.pick(600.0, 60.0, 60.0)
     lines = []
-    for n, d in SIZES[:1] if quick else SIZES:
+    for n, d in size.pick(SIZES, SIZES[:1], [(8, 16)]):
         ours, proven = time_of_call(rank_deficient(n, d))
         theirs, status = time_of_solver(n, d, limit)
         at_least = "≥ " if status.startswith("stopped") else ""
@@ -194,24 +228,26 @@ def compare_certified(quick: bool) -> None:
     )
 
 
-def main(quick: bool) -> None:
-    found = []
-    for case in tqdm(cases(quick), desc="problems", leave=False):
+def main(size: Size) -> None:
+    found, queries = [], queries_of(size)
+    for case in tqdm(cases(size), desc="problems", leave=False):
         gaps = {
-            "sbcgf paper": run(case, SBCGF(preset=case.preset), max_queries=QUERIES),
-            "sbcgf auto": run(case, SBCGF(preset="auto"), max_queries=QUERIES),
-            "sbcgi paper": run(case, SBCGI(preset=case.preset), max_queries=QUERIES),
-            "sbcgi auto": run(case, SBCGI(preset="auto"), max_queries=QUERIES),
+            "sbcgf paper": run(case, SBCGF(preset=case.preset), max_queries=queries),
+            "sbcgf auto": run(case, SBCGF(preset="auto"), max_queries=queries),
+            "sbcgi paper": run(case, SBCGI(preset=case.preset), max_queries=queries),
+            "sbcgi auto": run(case, SBCGI(preset="auto"), max_queries=queries),
         }
         time_limit = gaps["sbcgf paper"].wall_seconds
         gaps["sbcgf in time"] = gaps["sbcgf paper"]
         gaps["ir-fscg in time"] = run(case, IRFSCG(preset=case.preset), max_queries=None, time_limit=time_limit)
         gaps["auto"] = run(case, "auto", max_queries=None, time_limit=time_limit)
         found.append((case, gaps))
-    compare_parameters(found)
+    compare_parameters(found, queries)
     compare_choice(found)
-    compare_certified(quick)
+    compare_certified(size)
 
 
 if __name__ == "__main__":
-    main(is_quick(__doc__))
+    asked = size_asked(__doc__)
+    with asked.engine():
+        main(asked)

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from banks import Bank, cut_all
 from scipy.optimize import linprog
-from timing import Row, Target, is_quick, seconds, short, show, show_table, take_turns
+from timing import Row, Size, Target, seconds, short, show, show_table, size_asked, take_turns
 
 from tiebreak import L1Ball
 from tiebreak.domains.base import ACTIVE, FREE, cut_lmo
@@ -139,10 +139,10 @@ def count_minimisations(c: np.ndarray, a: np.ndarray, b: float) -> int:
     return MAX_PASSES
 
 
-def compare(quick: bool, rng: np.random.Generator) -> None:
+def compare(size: Size, rng: np.random.Generator) -> None:
     """Compare the cut with all else at one dimension."""
-    bank = active_bank(DIMENSION, BANK_SIZE, rng)
-    elements = 2_000_000
+    bank = active_bank(DIMENSION, size.pick(BANK_SIZE, BANK_SIZE, 2), rng)
+    elements = size.pick(2_000_000, 2_000_000, 1)
     times = take_turns(
         {
             "cut": per_instance(cut_all, bank, elements),
@@ -151,7 +151,7 @@ def compare(quick: bool, rng: np.random.Generator) -> None:
             "fast scan": per_instance(fast_scan_all, bank, elements),
             "lp": partial(solve_some, bank, rng),
         },
-        15 if quick else 150,
+        size.pick(150, 15, 1),
         "cut",
     )
     cut, counts = times["cut"], minimisations(bank)
@@ -168,15 +168,15 @@ def compare(quick: bool, rng: np.random.Generator) -> None:
     print(f"  largest relative difference from the LP solver's optimal value: {largest_difference(bank):.1e}")
 
 
-def grow(quick: bool, rng: np.random.Generator) -> None:
+def grow(size: Size, rng: np.random.Generator) -> None:
     """Compare times per element over the dimensions."""
-    dimensions = GROWTH[:-1] if quick else GROWTH
+    dimensions, elements = size.pick(GROWTH, GROWTH[:-1], GROWTH[:2]), size.pick(2_000_000, 2_000_000, 1)
     banks = {d: active_bank(d, 24 if d <= 10**4 else 4 if d <= 10**6 else 2, rng) for d in dimensions}
     contenders = {}
     for d, bank in banks.items():
-        contenders[f"cut {d}"] = per_instance(cut_all, bank, 2_000_000)
-        contenders[f"scan {d}"] = per_instance(scan_all, bank, 2_000_000)
-    times = take_turns(contenders, 5 if quick else 60, "growth")
+        contenders[f"cut {d}"] = per_instance(cut_all, bank, elements)
+        contenders[f"scan {d}"] = per_instance(scan_all, bank, elements)
+    times = take_turns(contenders, size.pick(60, 5, 1), "growth")
     first = dimensions[0]
     lines = []
     for d, bank in banks.items():
@@ -196,10 +196,9 @@ def grow(quick: bool, rng: np.random.Generator) -> None:
 
 
 def main() -> None:
-    quick = is_quick(__doc__)
-    rng = np.random.default_rng(0)
-    compare(quick, rng)
-    grow(quick, rng)
+    size, rng = size_asked(__doc__), np.random.default_rng(0)
+    compare(size, rng)
+    grow(size, rng)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ looked at once, for the numbers below.
 - "validation": as "l1", but a quarter of the training part is held out, and of the best fits the one with the least error
   there is taken.
 
-Run: python benchmarks/diabetes.py [number of splits]
+Run ``python benchmarks/diabetes.py``, with a number for so many splits of the samples, with ``--quick`` for two.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from timing import Size, arguments
 
 import tiebreak
 from tiebreak.learn import TieBreakRegressor
@@ -46,32 +46,49 @@ class Products(NamedTuple):
         return tiebreak.WeightedL1Ball(weights, self.radius)
 
 
+class Grids(NamedTuple):
+    """What is searched, and on how much of the data."""
+
+    radii: np.ndarray
+    products: tuple[float, ...]
+    folds: int
+    samples: int | None  # all if not given
+    degree: int  # of the polynomials
+    passes: int  # max_iter of each fit
+
+
+FULL = Grids(RADII, PRODUCTS, folds=5, samples=None, degree=2, passes=1000)
+TINY = Grids(RADII[6:7], PRODUCTS[1:2], folds=2, samples=24, degree=1, passes=5)
+
+
 def searched(folds: KFold, grid: dict[str, Any], **options: Any) -> GridSearchCV:
     model = TieBreakRegressor(random_state=0, **options)
     return GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error")
 
 
-def models(seed: int) -> dict[str, Any]:
-    folds = KFold(5, shuffle=True, random_state=seed)
-    sets = [Products(count, radius) for count in PRODUCTS for radius in RADII]
+def models(seed: int, grids: Grids) -> dict[str, Any]:
+    folds = KFold(grids.folds, shuffle=True, random_state=seed)
+    sets = [Products(count, radius) for count in grids.products for radius in grids.radii]
+    radii, passes = {"radius": grids.radii}, {"max_iter": grids.passes}
     return {
         "LassoCV": LassoCV(cv=folds, max_iter=100_000),
-        "l1": searched(folds, {"radius": RADII}),
-        "weighted l1": searched(folds, {"constraint": sets}),
-        "validation": searched(folds, {"radius": RADII}, secondary="validation"),
+        "l1": searched(folds, radii, **passes),
+        "weighted l1": searched(folds, {"constraint": sets}, **passes),
+        "validation": searched(folds, radii, secondary="validation", **passes),
     }
 
 
-def main(n_splits: int = 20) -> None:
-    X, y = load_diabetes(return_X_y=True)
+def main(n_splits: int, grids: Grids) -> None:
+    X, y = (part[: grids.samples] for part in load_diabetes(return_X_y=True))
     errors: dict[str, list[float]] = {}
     for seed, (train, test) in enumerate(ShuffleSplit(n_splits, test_size=0.25, random_state=0).split(X)):
-        for name, model in models(seed).items():
-            pipeline = make_pipeline(PolynomialFeatures(2, include_bias=False), StandardScaler(), model)
+        for name, model in models(seed, grids).items():
+            pipeline = make_pipeline(PolynomialFeatures(grids.degree, include_bias=False), StandardScaler(), model)
             pipeline.fit(X[train], y[train])
             errors.setdefault(name, []).append(mean_squared_error(y[test], pipeline.predict(X[test])))
     base = np.array(errors["LassoCV"])
-    print(f"{n_splits} splits of {X.shape[0]} samples, 65 features: mean squared test error, ratio to that of LassoCV")
+    told = f"{n_splits} splits of {X.shape[0]} samples, {pipeline[0].n_output_features_} features"
+    print(f"{told}: mean squared test error, ratio to that of LassoCV")
     for name, found in errors.items():
         ratios = np.array(found) / base
         better = f"lower in {np.count_nonzero(ratios < 1.0)} of {n_splits}" if name != "LassoCV" else ""
@@ -80,4 +97,9 @@ def main(n_splits: int = 20) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:2]))
+    parser = arguments(__doc__)
+    parser.add_argument("splits", type=int, nargs="?", help="how many splits of the samples")
+    asked = parser.parse_args()
+    size: Size = asked.size
+    with size.engine():
+        main(asked.splits or size.pick(20, 2, 1), size.pick(FULL, FULL, TINY))

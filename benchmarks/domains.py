@@ -18,7 +18,7 @@ import cvxpy
 import numpy as np
 from banks import Bank, cut_all, lmo_all
 from scipy.optimize import linprog
-from timing import is_quick, seconds, short, show_table, take_turns
+from timing import Size, seconds, short, show_table, size_asked, take_turns
 from tqdm import tqdm
 
 import tiebreak
@@ -43,6 +43,7 @@ class Contender(NamedTuple):
 
 
 VECTORS, MATRICES = (1_000, 10_000, 100_000), (16, 32, 64)
+TINY_VECTORS, TINY_OTHERS = (50, 75, 100), (3, 4, 5)
 RNG = np.random.default_rng(0)
 CONTENDERS = [
     Contender("L1Ball", lambda d: tiebreak.L1Ball(1.0), VECTORS, 12),
@@ -146,10 +147,17 @@ def solver_seconds(contender: Contender, case: Case) -> tuple[str, float]:
     return name, float(np.median([seconds(solve, k) for k in range(1, 4)]))
 
 
-def main() -> None:
-    rounds = 5 if is_quick(__doc__) else 15
+def tiny(contender: Contender) -> Contender:
+    """Return a set at sizes that take no time."""
+    return contender._replace(sizes=TINY_VECTORS if contender.sizes == VECTORS else TINY_OTHERS)
+
+
+def main(size: Size) -> None:
+    rounds = size.pick(15, 5, 1)
     lines = []
     for contender in tqdm(CONTENDERS, desc="sets", leave=False):
+        if size is Size.TINY:
+            contender = tiny(contender)
         found = measure(contender, rounds)
         small, *_, large = contender.sizes
         ratios = [cut / plain for cut, plain, _ in found.values()]
@@ -178,4 +186,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    asked = size_asked(__doc__)
+    with asked.engine():
+        main(asked)

@@ -1,6 +1,7 @@
 """An iteration against the bare sampled gradients that it needs; memory, sparse data, the first call, Python callables.
 
-Run ``python benchmarks/iteration.py``, with ``--quick`` for a shorter run.
+Run ``python benchmarks/iteration.py``, with ``--quick`` for a shorter run. With ``--before PATH`` it compares the iterations
+of this version with those of another checkout instead.
 """
 
 from __future__ import annotations
@@ -17,145 +18,87 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from loops import (
+    KEYS,
+    NO_CUT,
+    bare_exact,
+    bare_spider,
+    bare_storm,
+    first_point,
+    level,
+    regression,
+    shape_of,
+    time_in_driver,
+    time_of_bare,
+    time_of_loop,
+)
 from numba.core.runtime import _nrt_python, rtsys
-from timing import Row, Target, is_quick, seconds, show, take_turns
+from timing import Row, Size, Target, arguments, seconds, show, take_turns
 from tqdm import tqdm
+from versions import compare_versions
 
-from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, LeastSquares, Method, Problem, SpiderFW, minimize, power
+from tiebreak import IRSCG, SBCGF, SBCGI, CGBiO, FiniteSum, L1Ball, LeastSquares, Problem
 from tiebreak.domains.base import ACTIVE, cut_lmo
 from tiebreak.engine import kernel
-from tiebreak.methods.cutting import State
-from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.base import accumulate
+from tiebreak.schedules import evaluated
 
-SAMPLES, DIMENSION = 356, 730  # of a level of the regression problem
-NO_CUT = 1e9  # a slack that leaves the cut inactive
 DENSITIES = (0.01, 0.05, 0.25, 1.0)
-COLUMNS = 20_000
-CHUNK = 100_000  # iterations a call, to watch memory
-
-
-def level(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and targets of a random regression on ten of the features, other ones for another seed."""
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((n, d))
-    return A, 0.5 * A[:, rng.choice(d, 10, replace=False)].sum(axis=1) + 0.1 * rng.standard_normal(n)
-
-
-def regression(n: int = SAMPLES, d: int = DIMENSION) -> Problem:
-    """Return a problem with random data at both levels."""
-    return Problem(LeastSquares(*level(n, d, 0)), LeastSquares(*level(n, d, 1)), L1Ball(5.0))
-
-
-def first_point(problem: Problem) -> np.ndarray:
-    """Return a point that nearly minimises g, from which f can only be lowered along an active cut."""
-    return minimize(problem, SpiderFW(level="lower", step=power(2.0, 1.0, shift=2.0)), max_queries=1_000_000).x
+FREE, CUT = SBCGI(preset="paper", slack=NO_CUT), SBCGI(preset="paper", slack=0.0)
 
 
 # An iteration against its bare work
 
 
-@kernel
-def bare_storm(problem, state, constants, iterations, rng):
-    """Draw the samples of SBCGI's iterations and evaluate their gradients, and do nothing else."""
-    f, g, _ = problem
-    for _ in range(iterations):
-        upper, lower = draw(f, rng, state.upper.batch), draw(g, rng, state.lower.batch)
-        accumulate(f, upper, state.x, 1.0, state.previous, -0.5, state.upper.direction)
-        accumulate(g, lower, state.x, 1.0, state.previous, -0.5, state.lower.direction)
-
-
-@kernel
-def bare_spider(problem, state, constants, iterations, rng):
-    """Draw the samples of SBCGF's iterations and evaluate their gradients, and do nothing else."""
-    for t in range(iterations):
-        bare_spider_step(problem.upper, state.upper, constants.upper, t, rng, state.x, state.previous)
-        bare_spider_step(problem.lower, state.lower, constants.lower, t, rng, state.x, state.previous)
-
-
-@kernel
-def bare_spider_step(objective, estimate, sampling, t, rng, x, previous):
-    if t % sampling.period == 0:
-        accumulate(objective, sampling.everything, x, 1.0, x, 0.0, estimate.direction)
-    else:
-        accumulate(objective, draw(objective, rng, estimate.batch), x, 1.0, previous, -1.0, estimate.direction)
-
-
-def time_of_bare(
-    bare: Callable[..., None], problem: Problem, method: Method, x: np.ndarray, iterations: int, **clock: Any
-) -> Callable[[], float]:
-    """Return a contender: the time of the bare work of an iteration of a method, on its own vectors."""
-    constants = method.constants(problem)
-
-    def measure() -> float:
-        state, rng = method.start(problem, constants, x), np.random.default_rng(0)
-        return seconds(bare, problem, state, constants, iterations, rng, **clock) / iterations
-
-    return measure
-
-
-def time_of_loop(problem: Problem, method: Method, x: np.ndarray, iterations: int) -> Callable[[], float]:
-    """Return a contender: the time of an iteration of a method's compiled loop, from a fresh state."""
-    constants, schedules = method.constants(problem), method.schedule_values(np.arange(iterations))
-
-    def measure() -> float:
-        state, rng = method.start(problem, constants, x), np.random.default_rng(0)
-        return seconds(method.loop, problem, state, constants, *schedules, rng) / iterations
-
-    return measure
-
-
-def time_in_driver(problem: Problem, method: Method, x: np.ndarray, iterations: int) -> Callable[[], float]:
-    """Return a contender: the time of an iteration as `minimize` reports it."""
-
-    def measure() -> float:
-        result = minimize(problem, method, x0=x, max_queries=None, max_iterations=iterations)
-        return result.seconds / result.iterations
-
-    return measure
-
-
-def share_of_active_cuts(problem: Problem, method: SBCGI, x: np.ndarray, iterations: int, looks: int = 200) -> float:
+def share_of_active_cuts(problem: Problem, method: SBCGI, x: np.ndarray, iterations: int, looks: int) -> float:
     """Return how often the cut is active in iterations after some others."""
-    constants, rng, point = method.constants(problem), np.random.default_rng(0), np.empty_like(x)
-    state: State = method.start(problem, constants, x)
-    method.loop(problem, state, constants, *method.schedule_values(np.arange(iterations)), rng)
+    plan, point = method.plan(problem), np.empty_like(x)
+    state = method.start(problem, plan, x)
+    method.advance(problem, state, plan, iterations, KEYS)
     active = 0
     for t in range(iterations, iterations + looks):
-        step, slack, momentum = method.schedule_values(np.arange(t, t + 1))
-        method.loop(problem, state, constants, step, slack, momentum, rng)
-        room = (state.anchor[0] - state.lower.value[0] + slack[0]) / state.lower.factor[0]
+        method.advance(problem, state, plan, 1, KEYS)
+        slack = evaluated(plan, np.arange(t, t + 1)).slack.values[0]
+        room = (state.anchor[0] - state.lower.value[0] + slack) / state.lower.factor[0]
         bound = room + state.lower.direction @ state.previous
         active += cut_lmo(problem.domain, state.upper.direction, state.lower.direction, bound, point)[0] == ACTIVE
     return active / looks
 
 
-def compare_iterations(quick: bool) -> None:
+def compare_iterations(size: Size) -> None:
     """Divide the time of an iteration by that of its sampled gradients."""
-    problem = regression()
-    x = first_point(problem)
-    free, active, finite = SBCGI(slack=NO_CUT), SBCGI(slack=0.0), SBCGF(slack=NO_CUT)
-    many, few = (20_000, 1_000) if quick else (50_000, 3_000)
+    problem = regression(*shape_of(size))
+    x = first_point(problem, size.pick(1_000_000, 1_000_000, 1_000))
+    finite, regular = SBCGF(preset="paper", slack=NO_CUT), IRSCG(preset="paper").for_problem(problem)
+    exact = CGBiO(preset="paper", slack=NO_CUT)
+    many, some, few = size.pick((50_000, 3_000, 300), (20_000, 1_000, 100), (200, 20, 5))
     times = take_turns(
         {
-            "bare": time_of_bare(bare_storm, problem, free, x, many),
-            "free": time_of_loop(problem, free, x, many),
-            "active": time_of_loop(problem, active, x, many),
-            "bare by the wall clock": time_of_bare(bare_storm, problem, free, x, many, clock=time.perf_counter),
-            "driver": time_in_driver(problem, free, x, many),
-            "bare spider": time_of_bare(bare_spider, problem, finite, x, few),
-            "spider": time_of_loop(problem, finite, x, few),
+            "bare": time_of_bare(bare_storm, problem, FREE, x, many),
+            "free": time_of_loop(problem, FREE, x, many),
+            "active": time_of_loop(problem, CUT, x, many),
+            "bare by the wall clock": time_of_bare(bare_storm, problem, FREE, x, many, time.perf_counter),
+            "driver": time_in_driver(problem, FREE, x, many),
+            "bare spider": time_of_bare(bare_spider, problem, finite, x, some),
+            "spider": time_of_loop(problem, finite, x, some),
+            "bare exact": time_of_bare(bare_exact, problem, exact, x, few),
+            "exact": time_of_loop(problem, exact, x, few),
+            "regularised": time_of_loop(problem, regular, x, many),
         },
-        10 if quick else 60,
+        size.pick(60, 10, 1),
         "iterations",
     )
-    bare, share = times["bare"], share_of_active_cuts(problem, active, x, many // 2)
+    bare, share = times["bare"], share_of_active_cuts(problem, CUT, x, many // 2, size.pick(200, 200, 5))
+    n, d = shape_of(size)
     show(
-        f"Iteration / its sampled gradients ({np.median(bare) * 1e6:.2f} µs), d = {DIMENSION}, n = {SAMPLES}, dense",
+        f"Iteration / its sampled gradients ({np.median(bare) * 1e6:.2f} µs), d = {d}, n = {n}, dense",
         [
-            Row("SBCGI, cut inactive", times["free"], bare, target=Target(1.8)),
+            Row("SBCGI, cut inactive", times["free"], bare, target=Target(1.6)),
             Row("SBCGI, cut inactive, in minimize", times["driver"], times["bare by the wall clock"]),
             Row(f"SBCGI, slack 0 ({share:.0%} of the cuts active)", times["active"], bare),
             Row("SBCGF, cut inactive", times["spider"], times["bare spider"]),
+            Row("CG-BiO, cut inactive", times["exact"], times["bare exact"]),
+            Row("IR-SCG", times["regularised"], bare),
         ],
     )
 
@@ -181,32 +124,33 @@ def allocated(loop: Callable[..., Any], *args: Any) -> int:
     return int(after - before)
 
 
-def memory_rows(problem: Problem, method: SBCGI, x: np.ndarray, chunks: int, name: str) -> list[Row]:
+def memory_rows(problem: Problem, method: SBCGI, x: np.ndarray, size: Size, name: str) -> list[Row]:
     """Return how much memory iterations keep, and how many blocks they ask for even if they give them back."""
-    constants, rng = method.constants(problem), np.random.default_rng(0)
-    state = method.start(problem, constants, x)
-    none, chunk = (method.schedule_values(np.arange(size)) for size in (0, CHUNK))
-    method.loop(problem, state, constants, *chunk, rng)
+    plan, (chunk, chunks) = method.plan(problem), chunks_of(size)
+    state, values = method.start(problem, plan, x), evaluated(plan, np.arange(chunk))
+    method.loop(problem, state, values, chunk, KEYS)
     before = resident_kib()
     for _ in tqdm(range(chunks), desc="memory", leave=False):
-        method.loop(problem, state, constants, *chunk, rng)
+        method.loop(problem, state, values, chunk, KEYS)
     grown = resident_kib() - before
-    idle, busy = (allocated(method.loop, problem, state, constants, *schedules, rng) for schedules in (none, chunk))
+    idle, busy = (allocated(method.loop, problem, state, values, iterations, KEYS) for iterations in (0, chunk))
     return [
         Row(f"cut {name}: growth of resident memory", [grown], unit="KiB", target=Target(1024)),
-        Row(f"cut {name}: allocations an iteration", [(busy - idle) / CHUNK], unit="", target=Target(0)),
+        Row(f"cut {name}: allocations per iteration", [(busy - idle) / chunk], unit="", target=Target(0)),
     ]
 
 
-def watch_memory(quick: bool) -> None:
+def chunks_of(size: Size) -> tuple[int, int]:
+    """Return the iterations per call of the loop, and the calls."""
+    return size.pick((100_000, 100), (100_000, 10), (1_000, 1))
+
+
+def watch_memory(size: Size) -> None:
     """Look for memory that iterations take, with the cut inactive and active."""
-    problem, chunks = regression(n=50, d=20), 10 if quick else 100
-    x = first_point(problem)
-    rows = [
-        *memory_rows(problem, SBCGI(slack=NO_CUT), x, chunks, "inactive"),
-        *memory_rows(problem, SBCGI(slack=0.0), x, chunks, "active"),
-    ]
-    show(f"Memory over {CHUNK * chunks:,} iterations of SBCGI, d = 20", rows)
+    problem = regression(n=50, d=20)
+    x = first_point(problem, size.pick(1_000_000, 1_000_000, 1_000))
+    rows = [*memory_rows(problem, FREE, x, size, "inactive"), *memory_rows(problem, CUT, x, size, "active")]
+    show(f"Memory over {np.prod(chunks_of(size)):,} iterations of SBCGI, d = 20", rows)
 
 
 # Sparse data
@@ -221,74 +165,76 @@ def gradients_of_rows(objective, batch, x, y, out, repeats):
             accumulate(objective, batch, x, 1.0, y, -0.5, out)
 
 
-def time_of_nonzero(density: float, full_rows: int = 8) -> Callable[[], float]:
+def time_of_nonzero(density: float, columns: int, full_rows: int = 8) -> Callable[[], float]:
     """Return a contender: the time per non-zero; all densities have as many of them, in more or fewer rows."""
     rng = np.random.default_rng(0)
-    n, stored = round(full_rows / density), round(density * COLUMNS)
-    columns = np.concatenate([np.sort(rng.choice(COLUMNS, stored, replace=False)) for _ in range(n)])
+    n, stored = round(full_rows / density), round(density * columns)
+    places = np.concatenate([np.sort(rng.choice(columns, stored, replace=False)) for _ in range(n)])
     starts = np.arange(n + 1) * stored
-    matrix = scipy.sparse.csr_array((rng.standard_normal(columns.size), columns, starts), shape=(n, COLUMNS))
+    matrix = scipy.sparse.csr_array((rng.standard_normal(places.size), places, starts), shape=(n, columns))
     objective, batch = LeastSquares(matrix, rng.standard_normal(n)), np.zeros(1, dtype=np.int64)
-    x, y, repeats = rng.standard_normal(COLUMNS), rng.standard_normal(COLUMNS), 10
+    x, y, repeats = rng.standard_normal(columns), rng.standard_normal(columns), 10
 
     def measure() -> float:
-        out = np.zeros(COLUMNS)
-        return seconds(gradients_of_rows, objective, batch, x, y, out, repeats) / (repeats * columns.size)
+        out = np.zeros(columns)
+        return seconds(gradients_of_rows, objective, batch, x, y, out, repeats) / (repeats * places.size)
 
     return measure
 
 
-def compare_densities(quick: bool) -> None:
+def compare_densities(size: Size) -> None:
     """Compare the time per non-zero over densities."""
-    contenders = {f"{density:.0%}": time_of_nonzero(density) for density in DENSITIES}
-    times = take_turns(contenders, 10 if quick else 40, "sparse rows")
+    columns = size.pick(20_000, 20_000, 100)
+    contenders = {f"{density:.0%}": time_of_nonzero(density, columns) for density in DENSITIES}
+    times = take_turns(contenders, size.pick(40, 10, 1), "sparse rows")
     full = times["100%"]
     show(
-        f"CSR, gradient of one row, d = {COLUMNS}: time per non-zero / that of a full row ({np.median(full) * 1e9:.2f} ns)",
+        f"CSR, gradient of one row, d = {columns}: time per non-zero / that of a full row ({np.median(full) * 1e9:.2f} ns)",
         [Row(f"{name} of the row stored", times[name], full, target=Target(3.0)) for name in contenders],
     )
 
 
 # The first call in a new process
 
-FIRST_CALL = f"""
-import json, time
+FIRST_CALL = """
+import json, sys, time
 began = time.perf_counter()
 import tiebreak
 imported = time.perf_counter()
 import numpy as np
+n, d, queries = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
-levels = [tiebreak.LeastSquares(rng.standard_normal(({SAMPLES}, {DIMENSION})), rng.standard_normal({SAMPLES})) for _ in "fg"]
+levels = [tiebreak.LeastSquares(rng.standard_normal((n, d)), rng.standard_normal(n)) for _ in "fg"]
 problem = tiebreak.Problem(*levels, tiebreak.L1Ball(1.0))
 built = time.perf_counter()
-tiebreak.minimize(problem, "sbcgf", max_queries=20_000)
+tiebreak.minimize(problem, tiebreak.SBCGF(preset="paper"), max_queries=queries)
 print(json.dumps([imported - began, time.perf_counter() - built]))
 """
 
 
-def first_call(cache: str) -> tuple[float, float]:
+def first_call(cache: str, size: Size) -> tuple[float, float]:
     """Return the seconds that the import and the first call take in a new process."""
-    environment = {**os.environ, "TIEBREAK_CACHE": cache}
-    done = subprocess.run([sys.executable, "-c", FIRST_CALL], env=environment, capture_output=True, text=True, check=True)
+    environment = {**os.environ, "TIEBREAK_CACHE": cache, "NUMBA_DISABLE_JIT": size.pick("0", "0", "1")}
+    numbers = map(str, (*shape_of(size), size.pick(20_000, 20_000, 200)))
+    command = [sys.executable, "-c", FIRST_CALL, *numbers]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the new process failed:\n{done.stderr}")
     imported, called = json.loads(done.stdout)
     return imported, called
 
 
-def time_first_calls(quick: bool) -> None:
+def time_first_calls(size: Size) -> None:
     """Time new processes: one that compiles everything, and others that find it stored."""
-    try:
-        with tempfile.TemporaryDirectory() as cache:
-            _, cold = first_call(cache)
-            warm = [first_call(cache) for _ in tqdm(range(3 if quick else 9), desc="new processes", leave=False)]
-    except subprocess.CalledProcessError as error:
-        print(f"\nA new process\n  failed: {error.stderr.strip().splitlines()[-1]}")
-        return
-    imports, calls = zip(*warm, strict=True)
+    with tempfile.TemporaryDirectory() as cache:
+        _, cold = first_call(cache, size)
+        rounds = tqdm(range(size.pick(9, 3, 1)), desc="new processes", leave=False)
+        imports, calls = zip(*(first_call(cache, size) for _ in rounds), strict=True)
     show(
         "A new process",
         [
             Row("import tiebreak", imports, unit="s", target=Target(1.5)),
-            Row("first minimize, 20 000 queries, code stored", calls, unit="s", target=Target(1.0)),
+            Row("first minimize, with a warm cache", calls, unit="s", target=Target(1.0)),
             Row("first minimize ever, everything compiled", [cold], unit="s"),
         ],
     )
@@ -312,25 +258,24 @@ class Timed:
         return answer
 
 
-def compare_callables(quick: bool) -> None:
+def compare_callables(size: Size) -> None:
     """Subtract the callables' own time from that of the interpreted loop, batch 1."""
-    functions = [Timed(*level(SAMPLES, DIMENSION, seed)) for seed in (0, 1)]
-    problem = Problem(*(FiniteSum(SAMPLES, DIMENSION, function) for function in functions), L1Ball(5.0))
-    method, x = SBCGI(slack=NO_CUT), np.zeros(DIMENSION)
-    iterations, rounds = (500, 20) if quick else (500, 150)
-    constants, schedules = method.constants(problem), method.schedule_values(np.arange(iterations))
+    (n, d), iterations = shape_of(size), size.pick(500, 500, 5)
+    functions = [Timed(*level(n, d, seed)) for seed in (0, 1)]
+    problem = Problem(*(FiniteSum(n, d, function) for function in functions), L1Ball(5.0))
+    measure_loop = time_of_loop(problem, FREE, np.zeros(d), iterations, time.perf_counter)
 
     def measure() -> tuple[float, float]:
-        state, rng = method.start(problem, constants, x), np.random.default_rng(0)
         for function in functions:
             function.spent = 0.0
-        whole = seconds(method.loop.python, problem, state, constants, *schedules, rng, clock=time.perf_counter)
-        return whole / iterations * 1e6, sum(function.spent for function in functions) / iterations * 1e6
+        whole = measure_loop()
+        return whole * 1e6, sum(function.spent for function in functions) / iterations * 1e6
 
     measure()
-    whole, own = np.transpose([measure() for _ in tqdm(range(rounds), desc="callables", leave=False)])
+    rounds = tqdm(range(size.pick(150, 20, 1)), desc="callables", leave=False)
+    whole, own = np.transpose([measure() for _ in rounds])
     show(
-        f"SBCGI on Python callables, d = {DIMENSION}, cut inactive ({np.median(own):.1f} µs an iteration in the callables)",
+        f"SBCGI on Python callables, d = {d}, cut inactive ({np.median(own):.1f} µs per iteration in the callables)",
         [
             Row("time of an iteration outside the callables", whole - own, unit="µs", target=Target(60)),
             Row("iteration / its callables", whole, own),
@@ -339,12 +284,18 @@ def compare_callables(quick: bool) -> None:
 
 
 def main() -> None:
-    quick = is_quick(__doc__)
-    compare_iterations(quick)
-    watch_memory(quick)
-    compare_densities(quick)
-    time_first_calls(quick)
-    compare_callables(quick)
+    parser = arguments(__doc__)
+    parser.add_argument("--before", type=Path, metavar="PATH", help="compare with another checkout instead")
+    asked = parser.parse_args()
+    size: Size = asked.size
+    if asked.before is not None:
+        compare_versions(asked.before, size)
+        return
+    compare_iterations(size)
+    watch_memory(size)
+    compare_densities(size)
+    time_first_calls(size)
+    compare_callables(size)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cvxpy
+import loops
 import numpy as np
-from iteration import bare_spider, bare_storm, first_point, regression, time_of_bare, time_of_loop
-from timing import Row, Target, is_quick, short, show, show_table, take_turns
+from loops import NO_CUT
+from timing import Row, Size, Target, short, show, show_table, size_asked, take_turns
 from tqdm import tqdm
 
 from tiebreak import (
@@ -37,10 +38,8 @@ from tiebreak import (
     data,
     minimize,
 )
-from tiebreak.engine import kernel
-from tiebreak.objectives.base import accumulate, draw
+from tiebreak.engine import Kernel
 
-NO_CUT = 1e9  # a slack that leaves the cut inactive
 RADIUS = 10.0
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
 
@@ -48,80 +47,45 @@ LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
 # A query against its bare gradients
 
 
-@kernel
-def bare_gradients(problem, state, constants, iterations, rng):
-    """Draw one batch at each level and evaluate its gradient at one point, and do nothing else."""
-    f, g, _ = problem
-    for _ in range(iterations):
-        upper, lower = draw(f, rng, state.upper_batch), draw(g, rng, state.lower_batch)
-        accumulate(f, upper, state.x, 1.0, state.x, 0.0, state.room)
-        accumulate(g, lower, state.x, 1.0, state.x, 0.0, state.room)
-
-
-@kernel
-def bare_extra_gradients(problem, state, constants, iterations, rng):
-    """Do so twice, as an extra-gradient method does."""
-    bare_gradients(problem, state, constants, 2 * iterations, rng)
-
-
-@kernel
-def bare_storm_upper(problem, state, constants, iterations, rng):
-    """Draw the samples of STORM-FW's iterations and evaluate their gradients, and do nothing else."""
-    for _ in range(iterations):
-        batch = draw(problem.upper, rng, state.estimate.batch)
-        accumulate(problem.upper, batch, state.x, 1.0, state.previous, -0.5, state.estimate.direction)
-
-
-@kernel
-def bare_spider_upper(problem, state, constants, iterations, rng):
-    """Draw the samples of SPIDER-FW's iterations and evaluate their gradients, and do nothing else."""
-    for t in range(iterations):
-        direction = state.estimate.direction
-        if t % constants.sampling.period == 0:
-            accumulate(problem.upper, constants.sampling.everything, state.x, 1.0, state.x, 0.0, direction)
-        else:
-            batch = draw(problem.upper, rng, state.estimate.batch)
-            accumulate(problem.upper, batch, state.x, 1.0, state.previous, -1.0, direction)
-
-
 class Contender(NamedTuple):
     """A method, its bare work and how many times as long as that it may take."""
 
     what: str
     method: Method
-    bare: Callable[..., None]
+    bare: Kernel
     limit: float | None
 
 
 CONTENDERS = [
-    Contender("sbcgi, no cut active", SBCGI(slack=NO_CUT), bare_storm, 2.0),
-    Contender("sbcgi, all cuts active", SBCGI(slack=0.0), bare_storm, None),
-    Contender("sbcgf, no cut active", SBCGF(slack=NO_CUT), bare_spider, 2.0),
-    Contender("sbcgf, all cuts active", SBCGF(slack=0.0), bare_spider, 2.0),
-    Contender("ir-scg", IRSCG(), bare_storm, 2.0),
-    Contender("ir-fscg", IRFSCG(), bare_spider, 2.0),
-    Contender("storm-fw", StormFW(), bare_storm_upper, None),
-    Contender("spider-fw", SpiderFW(), bare_spider_upper, None),
-    Contender("arip-seg", ARIPSeG(), bare_extra_gradients, 5.0),
-    Contender("arip-seg, batch of 8", ARIPSeG(batch_size=8), bare_extra_gradients, 5.0),
-    Contender("dbgd-sto", DBGDSto(), bare_gradients, 5.0),
-    Contender("dbgd-sto, batch of 8", DBGDSto(batch_size=8), bare_gradients, 5.0),
+    Contender("sbcgi, no cut active", SBCGI(preset="paper", slack=NO_CUT), loops.bare_storm, 2.0),
+    Contender("sbcgi, all cuts active", SBCGI(preset="paper", slack=0.0), loops.bare_storm, None),
+    Contender("sbcgf, no cut active", SBCGF(preset="paper", slack=NO_CUT), loops.bare_spider, 2.0),
+    Contender("sbcgf, all cuts active", SBCGF(preset="paper", slack=0.0), loops.bare_spider, 2.0),
+    Contender("ir-scg", IRSCG(preset="paper"), loops.bare_storm, 2.0),
+    Contender("ir-fscg", IRFSCG(preset="paper"), loops.bare_spider, 2.0),
+    Contender("storm-fw", StormFW(preset="paper"), loops.bare_storm_upper, None),
+    Contender("spider-fw", SpiderFW(preset="paper"), loops.bare_spider_upper, None),
+    Contender("arip-seg", ARIPSeG(preset="paper"), loops.bare_extra_gradients, 5.0),
+    Contender("arip-seg, batch of 8", ARIPSeG(preset="paper", batch_size=8), loops.bare_extra_gradients, 5.0),
+    Contender("dbgd-sto", DBGDSto(preset="paper"), loops.bare_gradients, 5.0),
+    Contender("dbgd-sto, batch of 8", DBGDSto(preset="paper", batch_size=8), loops.bare_gradients, 5.0),
 ]
 
 
-def compare_queries(quick: bool) -> None:
+def compare_queries(size: Size) -> None:
     """Divide the time of a query by that of its bare gradients."""
-    problem = regression()
-    x = first_point(problem)
-    iterations = 5_000 if quick else 20_000
+    n, d = loops.shape_of(size)
+    problem = loops.regression(n, d)
+    x = loops.first_point(problem, size.pick(1_000_000, 1_000_000, 100))
+    iterations = size.pick(20_000, 5_000, 10)
     turns: dict[str, Callable[[], float]] = {}
     for what, method, bare, _ in CONTENDERS:
         method = method.for_problem(problem)
-        turns[f"{what}: bare"] = time_of_bare(bare, problem, method, x, iterations)
-        turns[what] = time_of_loop(problem, method, x, iterations)
-    times = take_turns(turns, 5 if quick else 21, "queries")
+        turns[f"{what}: bare"] = loops.time_of_bare(bare, problem, method, x, iterations)
+        turns[what] = loops.time_of_loop(problem, method, x, iterations)
+    times = take_turns(turns, size.pick(21, 5, 1), "queries")
     show(
-        "Time of a query / time of its bare gradients (356 x 730 at each level, l1 ball)",
+        f"Time of a query / time of its bare gradients ({n} x {d} at each level, l1 ball)",
         [
             Row(what, times[what], times[f"{what}: bare"], target=None if limit is None else Target(limit))
             for what, _, _, limit in CONTENDERS
@@ -172,13 +136,13 @@ def seconds_to(history: Any, reference: Reference, units: tuple[float, float], l
     return float(history.seconds[np.argmax(reached)]) if reached.any() else math.inf
 
 
-def compare_solutions(quick: bool) -> None:
+def compare_solutions(size: Size) -> None:
     """Run every method for some seconds; print when it reached given gaps, and where it ended."""
-    problem = page_views()
+    problem = loops.regression(*loops.shape_of(size)) if size is Size.TINY else page_views()
     zero = np.zeros(problem.dimension)
     reference = two_stages(problem)
     units = problem.upper.value(zero) - reference.upper, problem.lower.value(zero) - reference.lower
-    limit = 3.0 if quick else 20.0
+    limit = size.pick(20.0, 3.0, 0.05)
     lines = []
     for name in tqdm(METHODS, desc="methods", leave=False):
         try:
@@ -199,6 +163,7 @@ def compare_solutions(quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    quick = is_quick(__doc__)
-    compare_queries(quick)
-    compare_solutions(quick)
+    size = size_asked(__doc__)
+    with size.engine():
+        compare_queries(size)
+        compare_solutions(size)

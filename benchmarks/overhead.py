@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from timing import Row, Target, is_quick, show, take_turns
+from timing import Row, Target, show, size_asked, take_turns
 
 from tiebreak import L1Ball, LeastSquares, Problem, minimize
 
 FULL = {"dense": (200_000, 400), "sparse": (1_000_000, 100_000), "limit": 4.0, "iterations": 10, "rounds": 3}
 QUICK = {"dense": (20_000, 100), "sparse": (50_000, 5_000), "limit": 1.0, "iterations": 10, "rounds": 1}
+TINY = {"dense": (40, 10), "sparse": (60, 20), "limit": 0.1, "iterations": 2, "rounds": 1}
 PER_ROW = 10  # entries of the sparse matrix
 
 
@@ -68,9 +69,8 @@ def to_equal_queries(problem: Problem, iterations: int) -> float:
     return time.perf_counter() - began
 
 
-def main() -> None:
+def main(size: dict[str, Any]) -> None:
     """Measure and print."""
-    size = QUICK if is_quick(__doc__) else FULL
     kinds = {
         "float64": made(dense(size["dense"], np.float64)),
         "float32": made(dense(size["dense"], np.float32)),
@@ -90,4 +90,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    asked = size_asked(__doc__)
+    with asked.engine():
+        main(asked.pick(FULL, QUICK, TINY))

@@ -8,13 +8,12 @@ warm (from where the last one ended). The runs by HiGHS are cut short after some
 from __future__ import annotations
 
 import numpy as np
-from timing import Row, is_quick, show
+from timing import Row, Size, show, size_asked
 
 from tiebreak import SBCGF, SBCGI, Domain, L1Ball, LeastSquares, Polytope, Problem, SpiderFW, data, minimize
 from tiebreak.domains import contains, cut_lmo, diameter, lmo
 
 RADIUS = 10.0
-QUERIES = 1_000_000  # a tenth of them for the first point
 
 
 class BallByLP(Domain):
@@ -27,13 +26,13 @@ class BallByLP(Domain):
 
 
 @lmo.register(BallByLP)
-def _(domain: BallByLP, c: np.ndarray, out: np.ndarray) -> None:
+def lmo_by_lp(domain: BallByLP, c: np.ndarray, out: np.ndarray) -> None:
     split = domain.polytope.lmo(np.concatenate([c, -c]))
     np.subtract(split[: c.size], split[c.size :], out=out)
 
 
 @cut_lmo.register(BallByLP)
-def _(domain: BallByLP, c: np.ndarray, a: np.ndarray, b: float, out: np.ndarray) -> tuple[int, float]:
+def cut_lmo_by_lp(domain: BallByLP, c: np.ndarray, a: np.ndarray, b: float, out: np.ndarray) -> tuple[int, float]:
     split = np.empty(2 * c.size)
     answer = cut_lmo(domain.polytope, np.concatenate([c, -c]), np.concatenate([a, -a]), b, split)
     np.subtract(split[: c.size], split[c.size :], out=out)
@@ -41,29 +40,28 @@ def _(domain: BallByLP, c: np.ndarray, a: np.ndarray, b: float, out: np.ndarray)
 
 
 @diameter.register(BallByLP)
-def _(domain: BallByLP) -> float:
+def diameter_by_lp(domain: BallByLP) -> float:
     return diameter(domain.ball)
 
 
 @contains.register(BallByLP)
-def _(domain: BallByLP, x: np.ndarray, tol: float) -> bool:
+def contains_by_lp(domain: BallByLP, x: np.ndarray, tol: float) -> bool:
     return contains(domain.ball, x, tol)
 
 
-def main() -> None:
-    quick = is_quick(__doc__)
-    rounds, sample = (2, 20) if quick else (5, 60)
-    parts = data.split(data.pageviews(0), 0)
+def main(size: Size) -> None:
+    rounds, sample, queries = size.pick((5, 60, 1_000_000), (2, 20, 1_000_000), (1, 3, 10_000))
+    parts = data.split(data.pageviews(0)[:, : size.pick(None, None, 20)], 0)
     upper, lower = LeastSquares(*parts.validation), LeastSquares(*parts.train)
     problem = Problem(upper, lower, L1Ball(RADIUS))
-    x0 = minimize(problem, SpiderFW(level="lower"), max_queries=QUERIES // 10, progress=False).x
+    x0 = minimize(problem, SpiderFW(level="lower", preset="paper"), max_queries=queries // 10, progress=False).x
     sets = {name: BallByLP(RADIUS, problem.dimension, name == "warm") for name in ("cold", "warm")}
 
-    for method in (SBCGF(), SBCGI()):
+    for method in (SBCGF(preset="paper"), SBCGI(preset="paper")):
         whole: list[float] = []
         sampled: dict[str, list[float]] = {name: [] for name in sets}
         for _ in range(rounds):
-            run = minimize(problem, method, x0=x0, max_queries=QUERIES - QUERIES // 10, progress=False)
+            run = minimize(problem, method, x0=x0, max_queries=queries - queries // 10, progress=False)
             first = minimize(problem, method, x0=x0, max_queries=None, max_iterations=sample, progress=False)
             whole.append(run.seconds)
             for name, ball in sets.items():
@@ -72,7 +70,7 @@ def main() -> None:
                 assert np.abs(slow.x - first.x).max() < 1e-6, "the runs differ"
                 sampled[name].append(slow.seconds * run.iterations / sample)
         show(
-            f"One run of {method.name}, {run.iterations:,} iterations ({QUERIES:,} samples), d = {problem.dimension}",
+            f"One run of {method.name}, {run.iterations:,} iterations ({queries:,} samples), d = {problem.dimension}",
             [
                 Row("the cut of the library", np.array(whole), unit="s"),
                 *(Row(f"HiGHS {name}, extrapolated", np.array(sampled[name]), unit="s") for name in sets),
@@ -82,4 +80,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(size_asked(__doc__))

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import enum
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from tqdm import tqdm
+
+from tiebreak.engine import interpreted
+
+T = TypeVar("T")
+
+
+class Size(enum.Enum):
+    """How much a program measures."""
+
+    FULL = enum.auto()  # enough to rely on the ratios
+    QUICK = enum.auto()  # enough to look at them
+    TINY = enum.auto()  # enough to see that the program runs; its numbers mean nothing
+
+    def pick(self, full: T, quick: T, tiny: T) -> T:
+        """Return the value for this size."""
+        return {Size.FULL: full, Size.QUICK: quick, Size.TINY: tiny}[self]
+
+    def engine(self) -> AbstractContextManager[None]:
+        """Return a context in which the tiniest run is interpreted: to compile takes longer than to run."""
+        return interpreted() if self is Size.TINY else nullcontext()
 
 
 class Target(NamedTuple):
@@ -28,8 +50,8 @@ class Row(NamedTuple):
     """One line of a table: a figure, or the ratio of two, seen in several rounds."""
 
     what: str
-    figures: Any  # one a round
-    base: Any = 1.0  # what they are divided by, one a round
+    figures: Any  # one per round
+    base: Any = 1.0  # what they are divided by, one per round
     unit: str = "x"
     target: Target | None = None
 
@@ -79,7 +101,7 @@ def seconds(function: Callable[..., Any], *args: Any, clock: Callable[[], float]
 
 
 def take_turns(contenders: Mapping[str, Callable[[], float]], rounds: int, title: str) -> dict[str, np.ndarray]:
-    """Let each contender measure itself once a round; a first round, in which code is compiled, does not count."""
+    """Let each contender measure itself once per round; a first round, in which code is compiled, does not count."""
     measured = np.array(
         [
             [contender() for contender in contenders.values()]
@@ -89,8 +111,17 @@ def take_turns(contenders: Mapping[str, Callable[[], float]], rounds: int, title
     return dict(zip(contenders, measured[1:].T, strict=True))
 
 
-def is_quick(description: str | None) -> bool:
-    """Read the command line; return whether a shorter run was asked for."""
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the command line with the options that all programs have; a program may add its own."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a shorter, less exact run")
-    return bool(parser.parse_args().quick)
+    sizes = parser.add_mutually_exclusive_group()
+    kept = {"dest": "size", "action": "store_const", "default": Size.FULL}
+    sizes.add_argument("--quick", const=Size.QUICK, help="a shorter, less exact run", **kept)
+    sizes.add_argument("--tiny", const=Size.TINY, help="a few seconds, to see that the program runs", **kept)
+    return parser
+
+
+def size_asked(description: str | None) -> Size:
+    """Read the command line of a program without options of its own."""
+    found: Size = arguments(description).parse_args().size
+    return found

@@ -92,7 +92,7 @@ def estimate(plan, objective, memory, x, previous, k, moment):
     """Make F̂_t in the memory and count what it takes; k is the place of t in the schedules, ``previous`` is x_{t−1}."""
 
 
-@generic
+@generic(light=True)
 def renewed_variance(plan, variance, innovation, k, moment):
     """Return the variance of a number made of F̂_t, from that of F̂_{t−1} and by how much the fresh samples moved it."""
 

@@ -88,7 +88,7 @@ class Guarded(NamedTuple):
 # The anchor
 
 
-@generic
+@generic(light=True)
 def set_anchor(anchor, objective, state):
     """Set g(x_0), and V_0."""
 
@@ -122,17 +122,17 @@ def set_anchor_from_all(anchor, objective, state):
 # The slack
 
 
-@generic
+@generic(light=True)
 def margin(slack, state):
     """Return what is added to the slack that is given."""
 
 
-@generic
+@generic(light=True)
 def watch_error(slack, plan, state, k, moment):
     """Renew V_t after an estimate, if the error is watched."""
 
 
-@generic
+@generic(light=True)
 def watch_move(slack, state):
     """Keep m'_t, the model of the estimates at x_{t+1}, if the error is watched."""
 
@@ -187,7 +187,7 @@ def minus(x, y):
 # The step
 
 
-@generic
+@generic(light=True)
 def guarded(guard, step, risen, slack):
     """Return a step, shorter if g has risen too far."""
 
@@ -203,7 +203,7 @@ def step_by_rise(guard, step, risen, slack):
     return step * max(allowed / risen, SHORTEST) if risen > allowed else step
 
 
-@generic
+@generic(light=True)
 def go_towards(rule, domain, state, bound, step):
     """Find s_t over the cut and make x_{t+1}; return the status of the cut."""
 

@@ -81,39 +81,31 @@ class Plan(NamedTuple):
 @kernel
 def advance(problem, state, plan, iterations, keys):
     """Take so many steps."""
-    x, previous = state.x, state.previous
+    # All in one kernel: another one that took the state would count references to its arrays in every iteration.
+    x, previous, upper, lower = state.x, state.previous, state.upper, state.lower
     for k in range(iterations):
         t = state.iteration[0]
-        estimate(plan.upper, problem.upper, state.upper, x, previous, k, Moment(keys.upper, t, 0, 0))
-        estimate(plan.lower, problem.lower, state.lower, x, previous, k, Moment(keys.lower, t, 0, 0))
+        moment = Moment(keys.lower, t, 0, 0)
+        estimate(plan.upper, problem.upper, upper, x, previous, k, Moment(keys.upper, t, 0, 0))
+        estimate(plan.lower, problem.lower, lower, x, previous, k, moment)
         if t == 0:
             set_anchor(plan.anchor, problem.lower, state)
-        outcome = cut_and_move(problem.domain, state, plan, k, Moment(keys.lower, t, 0, 0))
-        if outcome != DONE:
-            return outcome
-    return DONE
-
-
-@kernel
-def cut_and_move(domain, state, plan, k, moment):
-    """Make x_{t+1} from the estimates at x_t and count the iteration; return DONE or which level is not finite."""
-    upper, lower = state.upper, state.lower
-    watch_error(plan.slack, plan.lower, state, k, moment)
-    slack, risen = plan.slack.values[k], lower.value[0] - state.anchor[0]
-    room = slack + margin(plan.slack, state) - risen
-    bound = room / lower.factor[0] + dot_and_copy(lower.direction, state.x, state.previous)
-    if not math.isfinite(bound):
-        return LOWER_NOT_FINITE
-    if not math.isfinite(upper.value[0]):
-        return UPPER_NOT_FINITE
-    step = guarded(plan.guard, plan.step.values[k], risen, slack)
-    status = go_towards(plan.step, domain, state, bound, step)
-    if status == INVALID:
-        return UPPER_NOT_FINITE
-    watch_move(plan.slack, state)
-    if status == EMPTY:
-        state.empty_cuts[0] += 1
-    state.iteration[0] += 1
+        watch_error(plan.slack, plan.lower, state, k, moment)
+        slack, risen = plan.slack.values[k], lower.value[0] - state.anchor[0]
+        room = slack + margin(plan.slack, state) - risen
+        bound = room / lower.factor[0] + dot_and_copy(lower.direction, x, previous)
+        if not math.isfinite(bound):
+            return LOWER_NOT_FINITE
+        if not math.isfinite(upper.value[0]):
+            return UPPER_NOT_FINITE
+        step = guarded(plan.guard, plan.step.values[k], risen, slack)
+        status = go_towards(plan.step, problem.domain, state, bound, step)
+        if status == INVALID:
+            return UPPER_NOT_FINITE
+        watch_move(plan.slack, state)
+        if status == EMPTY:
+            state.empty_cuts[0] += 1
+        state.iteration[0] += 1
     return DONE
 
 

@@ -106,17 +106,17 @@ def take_step(domain, state, plan, k):
     close_stage(plan.penalty, plan, state)
 
 
-@generic
+@generic(light=True)
 def open_stage(penalty, plan, state, k):
     """Set the weight of g for the next step; the momentum starts anew when it grows."""
 
 
-@generic
+@generic(light=True)
 def safe_length(penalty, plan, state, k):
     """Return the length of the next step."""
 
 
-@generic
+@generic(light=True)
 def close_stage(penalty, plan, state):
     """End a stage that is solved or has lasted long enough."""
 

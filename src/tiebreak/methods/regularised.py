@@ -20,10 +20,10 @@ import numpy as np
 
 from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, copy_and_move
-from tiebreak.estimates import Memory, OneBatch, Storm, exact, spider
-from tiebreak.methods.base import DONE, Budget, Method, preset
-from tiebreak.methods.descent import estimate_both
+from tiebreak.estimates import Memory, OneBatch, Storm, estimate, exact, spider
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, preset
 from tiebreak.methods.parameters import declared, flag, real, schedule, whole
 from tiebreak.methods.states import Count, Number, Point, Rooms
 from tiebreak.problem import Problem
@@ -56,18 +56,23 @@ class Plan(NamedTuple):
 @kernel
 def advance(problem, state, plan, iterations, keys):
     """Take so many steps."""
-    x, previous = state.x, state.previous
+    # All in one kernel: another one that took the state would count references to its arrays in every iteration.
+    x, previous, upper, lower = state.x, state.previous, state.upper, state.lower
     for k in range(iterations):
-        outcome = estimate_both(problem, plan, state, x, previous, k, keys, 0)
-        if outcome != DONE:
-            return outcome
+        t = state.iteration[0]
+        estimate(plan.upper, problem.upper, upper, x, previous, k, Moment(keys.upper, t, 0, 0))
+        if not math.isfinite(upper.value[0]):
+            return UPPER_NOT_FINITE
+        estimate(plan.lower, problem.lower, lower, x, previous, k, Moment(keys.lower, t, 0, 0))
+        if not math.isfinite(lower.value[0]):
+            return LOWER_NOT_FINITE
         if plan.weight[k] > 0.0:
             state.weight[0] += plan.weight[k]
             copy_and_move(x, previous, state.mean, plan.weight[k] / state.weight[0])
         else:
             copy(x, previous)
-        p, q = plan.regularization[k] * state.upper.factor[0], state.lower.factor[0]
-        lmo_step(problem.domain, p, state.upper.direction, q, state.lower.direction, plan.step[k], x, state.room)
+        p, q = plan.regularization[k] * upper.factor[0], lower.factor[0]
+        lmo_step(problem.domain, p, upper.direction, q, lower.direction, plan.step[k], x, state.room)
         state.iteration[0] += 1
     return DONE
 
