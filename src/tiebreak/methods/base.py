@@ -57,7 +57,7 @@ class Method:
     a kernel ``loop(problem, state, plan, iterations, keys) -> int`` that takes so many steps, counts each in
     ``state.iteration``, and leaves ``state.x`` at the last point that it completed. In ``plan`` its schedules are arrays;
     ``keys`` are those of the samples (``tiebreak.engine.randomness``). It sees objectives through the estimates
-    ``plan.upper`` and ``plan.lower``, whose memories are ``state.upper`` and ``state.lower``; what they draw is counted there.
+    ``plan.upper`` and ``plan.lower``, whose memories are ``state.upper`` and ``state.lower``; these count what is drawn.
     """
 
     name: ClassVar[str]
