@@ -11,7 +11,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiebreak.driver.figures import plot_groups
-from tiebreak.driver.minimize import _limits, _start, minimize
+from tiebreak.driver.limits import LIMIT_ARGUMENTS, limits_of, start_of
+from tiebreak.driver.minimize import minimize
 from tiebreak.driver.progress import Progress
 from tiebreak.driver.result import Result, Status
 from tiebreak.engine import checks
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-LIMITS = ("max_queries", "max_iterations", "time_limit", "tol")  # arguments of minimize that say when a run ends
-OPTIONS = (*LIMITS, "x0", "confidence", "check")  # all that are passed on
+OPTIONS = (*LIMIT_ARGUMENTS, "x0", "confidence", "check")  # arguments of minimize that are passed on
 NUMBERS = ("upper", "lower", "upper_gap_bound", "lower_gap_bound", "queries", "seconds")  # columns that have a median
 HEAD = ("method", "preset", "f", "g", "f − f* ≤", "g − g* ≤", "queries", "seconds", "status")
 
@@ -240,9 +240,9 @@ def _check_budget(problem: Problem, budget: dict[str, Any]) -> None:
                 f"`{name}` must be left out: compare passes on {', '.join(f'`{each}`' for each in OPTIONS)} only"
             )
     check_problem(problem)
-    _limits(*(budget.get(name) for name in LIMITS))
+    limits_of(**{name: budget[name] for name in LIMIT_ARGUMENTS if name in budget})
     x0 = budget.get("x0")
-    _start(problem, x0.x if isinstance(x0, Result) else x0)
+    start_of(problem, x0.x if isinstance(x0, Result) else x0)
     if "confidence" in budget:
         checks.confidence(budget["confidence"])
     if "check" in budget:
