@@ -14,7 +14,7 @@ from tiebreak.driver.figures import plot_groups
 from tiebreak.driver.limits import LIMIT_ARGUMENTS, limits_of, start_of
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.progress import Progress
-from tiebreak.driver.result import Result, Status
+from tiebreak.driver.result import Result, Status, preset_of
 from tiebreak.engine import checks
 from tiebreak.methods import Method, as_method
 from tiebreak.problem import Problem, check_problem
@@ -190,16 +190,16 @@ class MethodTable:
 
     def _legend(self, label: str) -> str:
         first = self._rows_of(label)[0]
-        return f"{first.method}, {first.preset}" if first.preset else first.method
+        return f"{first.method} (preset {first.preset})" if first.preset else first.method
 
     def _rows_of(self, label: str) -> list[Row]:
         if label in self.refusals:
             nan = math.nan
-            return [Row(label, _preset(self.methods[label]), 0, nan, nan, nan, nan, nan, nan, self.refusals[label])]
+            return [Row(label, preset_of(self.methods[label]), 0, nan, nan, nan, nan, nan, nan, self.refusals[label])]
         return [
             Row(
                 method=label if r.method.name == self.methods[label].name else f"{label}: {r.method.name}",
-                preset=_preset(r.method),
+                preset=preset_of(r.method),
                 seed=r.settings["seed"],
                 upper=r.upper,
                 lower=r.lower,
@@ -247,10 +247,6 @@ def _check_budget(problem: Problem, budget: dict[str, Any]) -> None:
         checks.confidence(budget["confidence"])
     if "check" in budget:
         checks.flag(budget["check"], "check")
-
-
-def _preset(method: Any) -> str:
-    return str(getattr(method, "preset", None) or "")
 
 
 def _cells(rows: list[Row]) -> list[str]:
