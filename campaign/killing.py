@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 import tiebreak
+from tiebreak.driver import run
 from tiebreak.engine.files import write_atomically
 
 MOST_KILLS = 4  # of one run
-driver: Any = sys.modules["tiebreak.driver.minimize"]
 COLUMNS = [name for name in tiebreak.Record._fields if name != "seconds"]
 
 
@@ -53,7 +53,7 @@ def runs() -> dict[str, tuple[tiebreak.Problem, Any, int]]:
 def minimize(name: str, seed: int, **options: Any) -> Any:
     """Make a run; a checkpoint is written as often as possible."""
     problem, method, budget = runs()[name]
-    driver.CHECKPOINT_SECONDS = 0.0
+    run.CHECKPOINT_SECONDS = 0.0
     return tiebreak.minimize(problem, method, max_queries=budget, seed=seed, progress=False, **options)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import warnings
@@ -14,6 +13,7 @@ import scipy.sparse
 
 import tiebreak
 from tiebreak import METHODS, FiniteSum, L1Ball, LeastSquares, Problem, SquaredNorm, Stream, certify, data, minimize
+from tiebreak.methods.parameters import parameters_of
 
 RAW = ("ufunc", "inhomogeneous", "ARPACK", "could not convert", "unsupported operand", "not supported between", "LAPACK")
 
@@ -145,34 +145,36 @@ def test_bad_arguments_are_refused_by_name(name, make):
     refuses(name, make)
 
 
-def bad_values(method, field):
+def bad_values(parameter):
     """Return values that make no sense for a parameter of a method, by what it is declared as."""
-    if field.name in method.counts:
-        return ["1", 0, -1, 1.5, True, math.nan, [1], 1j]
-    if field.name in method.reals:
-        below = [] if not method.reals[field.name] else [-1.0]
-        return ["1", True, math.nan, math.inf, [1.0], 1j, *below]
-    if field.name in method.limits:
-        above = [] if math.isinf(method.limits[field.name]) else [1.5]
-        return ["1", -1.0, True, math.nan, math.inf, [0.1], np.array([0.1, 0.2]), 1j, object(), *above]
-    if field.name in method.flags:
-        return ["yes", 1, 0.0, []]
+    limits = getattr(parameter.check, "keywords", {})
+    match parameter.kind:
+        case "int":
+            return ["1", limits["least"] - 1, -1, 1.5, True, math.nan, [1], 1j]
+        case "float":
+            below = [] if limits["above"] is limits["least"] is None else [-1.0]
+            return ["1", True, math.nan, math.inf, [1.0], 1j, *below]
+        case "number or function of t":
+            above = [] if math.isinf(limits["largest"]) else [1.5]
+            return ["1", -1.0, True, math.nan, math.inf, [0.1], np.array([0.1, 0.2]), 1j, object(), *above]
+        case "bool":
+            return ["yes", 1, 0.0, []]
     return {
         "initial": ["fista", tiebreak.FISTA, tiebreak.FISTA(level="upper"), tiebreak.StormFW(), 3],
         "preset": ["papier", 3, ["paper"]],
         "level": ["Lower", None, 3, ["upper"]],
         "theory": ["auto", 0.1, {"confidence": 0.9}],
-    }[field.name]
+    }[parameter.name]
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_each_wrong_parameter_of_each_method_is_named(method):
-    for field in dataclasses.fields(method):
-        wrong = bad_values(method, field)
-        if field.default is not None and field.name != "initial":
+    for parameter in parameters_of(method):
+        wrong = bad_values(parameter)
+        if parameter.default is not None and parameter.name != "initial":
             wrong = [*wrong, None]
         for value in wrong:
-            refuses(field.name, lambda: method(**{field.name: value}))
+            refuses(parameter.name, lambda: method(**{parameter.name: value}))
 
 
 BAD_SCHEDULES = [
@@ -191,7 +193,7 @@ BAD_SCHEDULES = [
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_schedules_that_return_no_numbers_are_named_before_anything_is_computed(method):
     problem = Problem(known(convex=True, lipschitz=1.0), known(convex=True, lipschitz=1.0, floor=0.0), L1Ball(1.0))
-    for name in method.limits:
+    for name in [each.name for each in parameters_of(method) if each.kind == "number or function of t"]:
         if method in (tiebreak.MNG, tiebreak.BiGSAM):  # which need a strongly convex quadratic
             problem = problem._replace(upper=SquaredNorm())
         for schedule in BAD_SCHEDULES:
@@ -314,7 +316,7 @@ def test_a_schedule_that_ends_within_the_budget_is_named_with_the_iteration():
 
 def test_a_schedule_that_ends_between_the_iterations_looked_at_ends_the_run_with_what_was_found():
     steps = [0.01] * 9500
-    method = tiebreak.SBCGI(step=lambda t: steps[t], slack=0.0)
+    method = tiebreak.SBCGI(step=lambda t: steps[t], slack=0.0, preset="paper")
     with pytest.warns(RuntimeWarning, match="`step` raised IndexError at iteration 9500"):
         result = minimize(SMALL, method, max_queries=20_000, x0=np.zeros(3))
     assert result.iterations == 9500

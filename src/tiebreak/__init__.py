@@ -29,7 +29,8 @@ from tiebreak.domains import (
 )
 from tiebreak.driver.checkpoint import CheckpointError
 from tiebreak.driver.compare import MethodTable, compare
-from tiebreak.driver.minimize import Snapshot, minimize
+from tiebreak.driver.minimize import minimize
+from tiebreak.driver.records import Snapshot
 from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.methods import (
     AIRG,

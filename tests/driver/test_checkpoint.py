@@ -17,7 +17,7 @@ from conftest import QUICK, callable_copy
 
 import tiebreak
 from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, minimize
-from tiebreak.driver import checkpoint
+from tiebreak.driver import checkpoint, storing
 from tiebreak.proofs import unpacked
 
 METHODS = pytest.mark.parametrize("method", [SBCGI(step=1e-2, slack=1e-3, preset="paper"), QUICK], ids=lambda m: m.name)
@@ -137,15 +137,15 @@ def test_time_that_was_spent_before_counts(problem, tmp_path):
 PROGRAM = """
 import sys, numpy as np
 sys.path.insert(0, {tests!r})
-import tiebreak
-from tiebreak.driver.minimize import minimize
+import tiebreak, tiebreak.driver.run
 import conftest
-sys.modules["tiebreak.driver.minimize"].CHECKPOINT_SECONDS = 0.0
+tiebreak.driver.run.CHECKPOINT_SECONDS = 0.0
 problem = tiebreak.Problem(
     conftest.make_objective("least-squares", seed=1), conftest.make_objective("least-squares", seed=2), tiebreak.L1Ball(6.0)
 )
 print("ready", flush=True)
-result = minimize(problem, tiebreak.SBCGI(step=1e-2, slack=1e-3), max_queries=30_000_000, seed=1, checkpoint={path!r})
+method = tiebreak.SBCGI(step=1e-2, slack=1e-3)
+result = tiebreak.minimize(problem, method, max_queries=30_000_000, seed=1, checkpoint={path!r})
 np.save({out!r}, result.x)
 """
 
@@ -263,7 +263,7 @@ def never(*args):
 
 @pytest.mark.parametrize("name", ["/proc/run.npz", "x" * 250])  # a folder that takes no files, a name with no room for more
 def test_a_checkpoint_that_cannot_be_written_fails_before_anything_is_computed(problem, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(sys.modules["tiebreak.driver.minimize"], "digest", never)
+    monkeypatch.setattr(storing, "digest", never)
     monkeypatch.setattr(SBCGF, "for_problem", never)
     with pytest.raises(ValueError, match="`checkpoint` must be a file that can be written, and .* cannot .*; give another"):
         minimize(problem, QUICK, max_queries=2000, checkpoint=tmp_path / name)

@@ -10,6 +10,7 @@ import pytest
 from conftest import QUICK
 
 from tiebreak import SBCGI, Record, Status, minimize
+from tiebreak.engine import interpreted
 
 
 @pytest.fixture
@@ -19,7 +20,16 @@ def result(problem):
 
 def test_a_result_prints_as_a_summary(result):
     text = str(result)
-    for words in ("sbcgf", "budget spent", "upper f(x)", "lower g(x)", "g(x) − g* ≤", "queries", "empty cuts", "seconds"):
+    for words in (
+        "sbcgf (preset auto)",
+        "budget spent",
+        "upper f(x)",
+        "lower g(x)",
+        "g(x) − g* ≤",
+        "queries",
+        "empty cuts",
+        "seconds",
+    ):
         assert words in text
     assert f"{result.lower:.6g}" in text
     assert repr(result) == text
@@ -53,7 +63,7 @@ def test_a_plot_shows_every_result_in_every_panel(problem, result, tmp_path):
     assert titles[0] == "lower objective g(x)"
     for axes, column in zip(figure.axes, ("lower", "upper", "lower_gap_bound", "upper_gap_bound"), strict=True):
         solid = [line for line in axes.lines if line.get_linestyle() == "-"]
-        assert [line.get_label() for line in solid] == ["sbcgf", "other"]
+        assert [line.get_label() for line in solid] == ["sbcgf (preset auto)", "other"]
         assert solid[0].get_ydata()[-1] == getattr(result, column)
         assert solid[1].get_ydata()[-1] == getattr(other, column)
     figure.savefig(tmp_path / "figure.png")
@@ -98,3 +108,10 @@ class Raises:
         self.left -= 1
         if self.left == 0:
             raise self.error
+
+
+@pytest.mark.parametrize(("method", "title"), [(SBCGI(preset="paper"), "sbcgi (preset paper)"), ("pb-apg", "pb-apg")])
+def test_a_result_tells_the_preset_of_its_method_if_there_is_one(problem, method, title):
+    with interpreted():
+        result = minimize(problem, method, max_iterations=2)
+    assert str(result).splitlines()[0].split(maxsplit=1) == ["method", title]

@@ -11,9 +11,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiebreak.driver.figures import plot_groups
-from tiebreak.driver.minimize import _limits, _start, minimize
+from tiebreak.driver.limits import LIMIT_ARGUMENTS, limits_of, start_of
+from tiebreak.driver.minimize import minimize
 from tiebreak.driver.progress import Progress
-from tiebreak.driver.result import Result, Status
+from tiebreak.driver.result import Result, Status, preset_of
 from tiebreak.engine import checks
 from tiebreak.methods import Method, as_method
 from tiebreak.problem import Problem, check_problem
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-LIMITS = ("max_queries", "max_iterations", "time_limit", "tol")  # arguments of minimize that say when a run ends
-OPTIONS = (*LIMITS, "x0", "confidence", "check")  # all that are passed on
+OPTIONS = (*LIMIT_ARGUMENTS, "x0", "confidence", "check")  # arguments of minimize that are passed on
 NUMBERS = ("upper", "lower", "upper_gap_bound", "lower_gap_bound", "queries", "seconds")  # columns that have a median
 HEAD = ("method", "preset", "f", "g", "f − f* ≤", "g − g* ≤", "queries", "seconds", "status")
 
@@ -190,16 +190,16 @@ class MethodTable:
 
     def _legend(self, label: str) -> str:
         first = self._rows_of(label)[0]
-        return f"{first.method}, {first.preset}" if first.preset else first.method
+        return f"{first.method} (preset {first.preset})" if first.preset else first.method
 
     def _rows_of(self, label: str) -> list[Row]:
         if label in self.refusals:
             nan = math.nan
-            return [Row(label, _preset(self.methods[label]), 0, nan, nan, nan, nan, nan, nan, self.refusals[label])]
+            return [Row(label, preset_of(self.methods[label]), 0, nan, nan, nan, nan, nan, nan, self.refusals[label])]
         return [
             Row(
                 method=label if r.method.name == self.methods[label].name else f"{label}: {r.method.name}",
-                preset=_preset(r.method),
+                preset=preset_of(r.method),
                 seed=r.settings["seed"],
                 upper=r.upper,
                 lower=r.lower,
@@ -240,17 +240,13 @@ def _check_budget(problem: Problem, budget: dict[str, Any]) -> None:
                 f"`{name}` must be left out: compare passes on {', '.join(f'`{each}`' for each in OPTIONS)} only"
             )
     check_problem(problem)
-    _limits(*(budget.get(name) for name in LIMITS))
+    limits_of(**{name: budget[name] for name in LIMIT_ARGUMENTS if name in budget})
     x0 = budget.get("x0")
-    _start(problem, x0.x if isinstance(x0, Result) else x0)
+    start_of(problem, x0.x if isinstance(x0, Result) else x0)
     if "confidence" in budget:
         checks.confidence(budget["confidence"])
     if "check" in budget:
         checks.flag(budget["check"], "check")
-
-
-def _preset(method: Any) -> str:
-    return str(getattr(method, "preset", None) or "")
 
 
 def _cells(rows: list[Row]) -> list[str]:

@@ -9,21 +9,21 @@ from tqdm.auto import tqdm
 
 
 class Progress:
-    """A bar over the first of several limits that is finite, shown if it is wanted.
+    """A bar over the first of several totals that is finite, shown if it is wanted.
 
     Parameters
     ----------
-    limits : tuple of float
-        Infinite where there is no limit.
+    totals : tuple of float
+        Infinite where there is no end.
     wanted : bool
         Whether anything is shown.
     unit : str
         What is counted.
     """
 
-    def __init__(self, limits: tuple[float, ...], wanted: bool, unit: str = "it") -> None:
-        self._kind = next((k for k, limit in enumerate(limits) if math.isfinite(limit)), 0)
-        total = limits[self._kind]
+    def __init__(self, totals: tuple[float, ...], wanted: bool, unit: str = "it") -> None:
+        self._kind = next((k for k, total in enumerate(totals) if math.isfinite(total)), 0)
+        total = totals[self._kind]
         self._total = total if math.isfinite(total) else None
         self._bar = tqdm(total=self._total, disable=not wanted, unit=unit, unit_scale=True, mininterval=0.2)
 
@@ -39,7 +39,7 @@ class Progress:
             self._bar.set_description(text)
 
     def show(self, spent: tuple[float, ...], note: str) -> None:
-        """Move the bar to what is spent of each limit, with a note beside it."""
+        """Move the bar to what is spent of each total, with a note beside it."""
         if not self._bar.disable:
             self._bar.n = min(spent[self._kind], self._total or math.inf)
             self._bar.set_postfix_str(note, refresh=False)

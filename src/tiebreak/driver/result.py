@@ -188,7 +188,7 @@ class Result:
 
     def __str__(self) -> str:
         rows = [
-            ("method", self.method.name),
+            ("method", titled(self.method)),
             ("status", self.message),
             ("upper f(x)", f"{self.upper:.6g}"),
             *self._bound_rows("f", self.upper_gap_bound),
@@ -280,5 +280,16 @@ class Result:
                     f"`{name}` must be a Result to draw beside this one, got {checks.shown(other)}; the figure that is"
                     " returned can be changed and saved"
                 )
-        own = self.method.name if self.method.name not in named else f"{self.method.name} (this)"
-        return plot_results({own: self, **named})
+        own = titled(self.method)
+        return plot_results({own if own not in named else f"{own} (this)": self, **named})
+
+
+def preset_of(method: Any) -> str:
+    """Return the preset of a method's parameters; nothing if it has none."""
+    return str(getattr(method, "preset", None) or "")
+
+
+def titled(method: Any) -> str:
+    """Return how a method is called where its results are shown: by its name and its preset."""
+    preset = preset_of(method)
+    return f"{method.name} (preset {preset})" if preset else method.name

@@ -31,6 +31,11 @@ class SavedMethod(NamedTuple):
     parameters: dict[str, Any]
     text: str
 
+    @property
+    def preset(self) -> str | None:
+        """The preset of its parameters, if it has one."""
+        return self.parameters.get("preset")
+
     def __repr__(self) -> str:
         return self.text
 

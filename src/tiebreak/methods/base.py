@@ -152,8 +152,10 @@ class Method:
 
     def given(self, name: str) -> Given:
         """Return a parameter that is a schedule as a leaf of the plan."""
+        schedule = getattr(self, name)
         largest = next(field.metadata["largest"] for field in fields(self) if field.name == name)
-        return Given(getattr(self, name), name, largest)
+        source = next(field.name for field in fields(self) if getattr(self, field.name) is schedule)
+        return Given(schedule, source, largest)  # one that was taken from another is called by the name of that one
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
         """Return the state at t = 0, of the class ``state``: arrays with ``x`` and ``iteration`` among them."""

@@ -1,0 +1,143 @@
+"""What a run is asked for: where to start, when to stop; the clock that it goes by, and what it has spent."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.domains import projects
+from tiebreak.driver.result import Counts
+from tiebreak.engine import checks, compile_seconds
+from tiebreak.methods import Method
+from tiebreak.problem import Problem
+
+DEFAULT_QUERIES = 1_000_000  # queries that may be made if no limit is given
+LIMIT_ARGUMENTS = ("max_queries", "max_iterations", "time_limit", "tol")  # arguments that say when a run ends
+
+
+class Limits(NamedTuple):
+    """When to stop; infinite where there is no limit."""
+
+    queries: float
+    iterations: float
+    seconds: float
+    tol: tuple[float, float] | None
+
+    @property
+    def countable(self) -> tuple[float, float, float]:
+        """The limits that are spent little by little."""
+        return self.queries, self.iterations, self.seconds
+
+
+class Task(NamedTuple):
+    """What a run is asked for; nothing of it ever changes."""
+
+    problem: Problem
+    method: Method  # as it was asked for, with parameters that are still to be found
+    limits: Limits
+    x: np.ndarray  # the first point
+    seek: bool  # whether a better first point is to be found
+    seed: int
+    part: int  # how many runs it continues, each of which has samples of its own
+
+
+class Clock:
+    """The time of a run since the call; what is spent compiling does not count against limits."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._compiled_before = compile_seconds()
+        self._excused = 0.0
+        self._earlier = (0.0, 0.0)
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the call, and those of the runs that this one continues."""
+        return time.perf_counter() - self._began + self._earlier[0]
+
+    @property
+    def counted(self) -> float:
+        """The same without compilation."""
+        compiled = compile_seconds() - self._compiled_before
+        return time.perf_counter() - self._began - compiled - self._excused + self._earlier[1]
+
+    def excuse(self, counted: float) -> None:
+        """Do not count what was spent since ``counted`` was read."""
+        self._excused += self.counted - counted
+
+    def continue_from(self, wall: float, counted: float) -> None:
+        """Add what an earlier run spent."""
+        self._earlier = (wall, counted)
+
+
+class Spent:
+    """What a run has spent: samples drawn, gradients evaluated, and time.
+
+    Attributes
+    ----------
+    costs : array, (4,)
+        In the order of :class:`tiebreak.methods.base.Cost`.
+    seconds : float
+        Time of the methods, with the constants that they need.
+    """
+
+    def __init__(self) -> None:
+        self.costs = np.zeros(4, dtype=np.int64)
+        self.seconds = 0.0
+
+    @property
+    def total_queries(self) -> int:
+        """Samples drawn at both levels together."""
+        return int(self.costs[:2].sum())
+
+    @property
+    def queries(self) -> Counts:
+        """Samples drawn by level."""
+        return Counts(int(self.costs[0]), int(self.costs[1]))
+
+    @property
+    def evaluations(self) -> Counts:
+        """Gradients evaluated by level."""
+        return Counts(int(self.costs[2]), int(self.costs[3]))
+
+    def charge(self, level: str, evaluations: int, seconds: float) -> None:
+        """Add gradients evaluated at a level outside of iterations, and the time that they took."""
+        self.costs[2 if level == "upper" else 3] += evaluations
+        self.seconds += seconds
+
+
+def limits_of(
+    max_queries: Any = None,
+    max_iterations: Any = None,
+    time_limit: Any = None,
+    tol: Any = None,
+) -> Limits:
+    """Return the limits that are meant by arguments of :func:`minimize`, or raise an error that names the wrong one."""
+    if max_queries is max_iterations is time_limit is tol is None:
+        max_queries = DEFAULT_QUERIES
+    limits = Limits(
+        queries=math.inf if max_queries is None else checks.whole(max_queries, "max_queries"),
+        iterations=math.inf if max_iterations is None else checks.whole(max_iterations, "max_iterations"),
+        seconds=math.inf if time_limit is None else checks.real(time_limit, "time_limit", above=0.0),
+        tol=None,
+    )
+    if tol is not None:
+        if not isinstance(tol, (tuple, list, np.ndarray)) or len(tol) != 2:
+            raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
+        upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
+        limits = limits._replace(tol=(upper, lower))
+    return limits
+
+
+def start_of(problem: Problem, x0: Any) -> np.ndarray:
+    """Return the point that is meant by ``x0``: the centre of the domain if none is given; raise if it lies outside."""
+    if x0 is None:
+        return problem.center
+    x = checks.vector(x0, "x0", problem.dimension)
+    if not problem.domain.contains(x):
+        hint = "; `problem.domain.project(x0)` is the nearest point" if projects(problem.domain) else ""
+        raise ValueError(f"`x0` must lie in the domain, and it does not{hint}")
+    return x

@@ -1,0 +1,205 @@
+"""The phases of a run: a search for the first point, if there is none, and the method itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.driver.limits import Clock, Task
+from tiebreak.engine.digest import digest
+from tiebreak.engine.randomness import keys_of
+from tiebreak.methods import Method
+from tiebreak.methods.base import SAMPLE, Budget
+from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, values_of
+
+BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
+INITIAL_SHARE = 0.1  # share of the budget that goes to finding the first point
+TIMED_PART, TIMED_ROWS = 16, 4096  # fraction of a pass that is timed to tell how long one takes, and rows of it at least
+PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
+
+
+class Block(NamedTuple):
+    """A fixed range of iterations with their schedules and costs."""
+
+    start: int
+    plan: Any  # with the values of its schedules, up to where one fails
+    known: int  # iterations of which all schedules have values
+    failure: ScheduleError | None  # what it fails with: only a run that gets there meets it
+    cost: np.ndarray  # (4, BLOCK), in the order of Cost
+    total: np.ndarray  # (BLOCK + 1,): queries at both levels before each iteration, from the start of the block
+
+
+class Phases:
+    """The methods of a run, one per phase, with all parameters.
+
+    Attributes
+    ----------
+    methods : list of Method
+        The last one is the method that was asked for.
+    """
+
+    def __init__(self, task: Task, passes: float = math.inf) -> None:
+        self.task, self._passes = task, passes
+        self.methods = self.planned(task.limits.queries, task.limits.iterations)
+
+    @property
+    def method(self) -> Method:
+        """The method of the last phase."""
+        return self.methods[-1]
+
+    @property
+    def share(self) -> float:
+        """The share of the queries that the search for a first point may make."""
+        return INITIAL_SHARE if self.task.seek else 0.0
+
+    def planned(self, queries: float, iterations: float) -> list[Method]:
+        """Return the methods configured for a budget."""
+        problem, limits = self.task.problem, self.task.limits
+        wanted = limits.tol[1] if limits.tol is not None else 0.0
+        budget = Budget((1.0 - self.share) * queries, iterations, wanted, self._passes)
+        method = self.task.method.for_problem(problem, budget)
+        initial = method.seeks_with if self.task.seek else None
+        return [method] if initial is None else [initial.for_problem(problem), method]
+
+    def query_limit(self, number: int) -> float:
+        """Return how many queries the run may have made by the end of a phase."""
+        return self.task.limits.queries if number == len(self.methods) - 1 else self._seeking_limit()
+
+    def _seeking_limit(self) -> float:
+        """Return how many queries the search for the first point may make."""
+        limits = self.task.limits
+        limit = limits.queries * INITIAL_SHARE
+        if math.isfinite(limits.iterations):
+            first = np.arange(min(int(limits.iterations), BLOCK))
+            cost = self.method.cost(self.method.plan(self.task.problem), first)
+            each = float(np.mean(cost.upper_queries + cost.lower_queries))
+            limit = min(limit, each * limits.iterations * INITIAL_SHARE / (1.0 - INITIAL_SHARE))
+        return limit
+
+    def check(self) -> None:
+        """Raise if the budget allows no iteration, or a schedule is wrong, before anything is computed."""
+        self._check_budget()
+        self._check_schedules()
+
+    def _check_budget(self) -> None:
+        """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
+        first = self.method.cost(self.method.plan(self.task.problem), np.zeros(1, dtype=np.int64))
+        needed, given = int(first.upper_queries[0] + first.lower_queries[0]), self.task.limits.queries
+        share, what = (1.0 - INITIAL_SHARE, " and a first point") if len(self.methods) > 1 else (1.0, "")
+        if needed > share * given:
+            least = math.ceil(needed / share)
+            raise ValueError(
+                f"`max_queries` must be at least {least:,} for one iteration of {self.method.name!r}{what} on this problem,"
+                f" got {int(given):,}"
+            )
+
+    def _check_schedules(self) -> None:
+        """Raise if a schedule is wrong at an iteration that the budget reaches."""
+        problem, limits = self.task.problem, self.task.limits
+        main = Budget((1.0 - self.share) * limits.queries, limits.iterations)
+        budgets = [main] if len(self.methods) == 1 else [Budget(self._seeking_limit()), main]
+        for method, budget in zip(self.methods, budgets, strict=True):
+            reached = method.horizon(problem, budget)
+            if reached <= SAMPLE or reached == budget.iterations < math.inf:
+                last = math.ceil(reached) - 1
+                probe = np.append(PROBE[last > PROBE], last)
+            else:  # an estimate
+                probe = PROBE[0.9 * reached > PROBE]
+            evaluated(method.plan(problem), probe)
+
+    def configuration(self, methods: list[Method]) -> dict[str, str]:
+        """Return what identifies a method and all its parameters, and those of the search for its first point."""
+        schedules = (values_of(method.plan(self.task.problem), PROBE) for method in methods)
+        return {"method": methods[-1].name, "parameters": digest((methods[-1], *schedules), code=False)}
+
+
+class Phase:
+    """A phase under way. It knows the insides of no state: it asks its method.
+
+    Attributes
+    ----------
+    number : int
+        0 for the first phase of the run.
+    seeking : bool
+        Whether it only seeks the first point.
+    queries_before : int
+        Queries that the run had made when it began.
+    began : float
+        Seconds that the run had counted then.
+    pace : float
+        Seconds per iteration in its last chunk.
+    """
+
+    def __init__(self, phases: Phases, number: int, x: np.ndarray, queries_before: int, clock: Clock) -> None:
+        self._problem = problem = phases.task.problem
+        self.number, self.method = number, phases.methods[number]
+        self.seeking = number < len(phases.methods) - 1
+        self.plan = self.method.plan(problem)
+        self.state = self.method.start(problem, self.plan, x)  # may call a user's function
+        self.keys = keys_of([phases.task.seed, phases.task.part, number])
+        self.queries_before, self.began, self.pace = queries_before, clock.counted, 0.0
+        self.query_limit = phases.query_limit(number)
+        self._block: Block | None = None
+
+    @property
+    def iteration(self) -> int:
+        """Iterations made so far."""
+        return int(self.state.iteration[0])
+
+    @property
+    def iterations_of_method(self) -> int:
+        """The same of the method that was asked for."""
+        return 0 if self.seeking else self.iteration
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The first two fields of a record made now."""
+        return int(not self.seeking), self.iteration
+
+    @property
+    def answer(self) -> np.ndarray:
+        """The point that it offers; it changes with the next iteration."""
+        return self.method.answer(self.state)
+
+    @property
+    def origin(self) -> np.ndarray | None:
+        """The method's first point, if it keeps it and has left it."""
+        return self.method.origin(self.state) if self.iteration > 0 else None
+
+    @property
+    def empty_cuts(self) -> int:
+        """How often the cut left nothing of the domain; methods without a cut do not count it."""
+        return self.method.empty_cuts(self.state)
+
+    @property
+    def spent(self) -> np.ndarray:
+        """What its iterations have spent, in the order of Cost."""
+        return self.method.spent(self.state)
+
+    def block(self) -> Block:
+        """Return the block of the next iteration."""
+        start = self.iteration // BLOCK * BLOCK
+        if self._block is None or self._block.start != start:
+            iterations = np.arange(start, start + BLOCK)
+            cost = np.array(self.method.cost(self.plan, iterations))
+            total = np.concatenate([[0], np.cumsum(cost[0] + cost[1])])
+            self._block = Block(start, *evaluated_until(self.plan, iterations), cost, total)
+        return self._block
+
+
+def passes_in_time(task: Task, clock: Clock) -> float:
+    """Return how many passes over the data of both levels a time limit allows, by timing a part of one."""
+    levels = task.problem[:2]
+    if math.isinf(task.limits.seconds) or any(level.endless for level in levels):
+        return math.inf
+    for level in levels:
+        level.value_and_gradient(task.x, [0])  # compiled or loaded
+    needed = 0.0
+    for level in levels:
+        part = np.arange(min(level.n_samples, max(level.n_samples // TIMED_PART, TIMED_ROWS)))
+        began = clock.counted
+        level.value_and_gradient(task.x, part)
+        needed += (clock.counted - began) * level.n_samples / part.size
+    return task.limits.seconds / max(needed, 1e-9)

@@ -1,0 +1,173 @@
+"""The records of a run: when to make one, and what the last one proves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tiebreak.driver.limits import Spent
+from tiebreak.driver.phases import Phase
+from tiebreak.driver.result import History, Record
+from tiebreak.objectives import NonFiniteError
+from tiebreak.proofs import NOTHING, Certificate, Prover, packed, unpacked
+
+RECORD_GROWTH = 0.15  # growth of the queries of a phase from one record to the next …
+RECORD_SPACING = 8  # … and multiple of a record's cost between two of them; the first records of a phase are closer
+
+
+class Snapshot:
+    """What a callback sees: a copy of the point and the record made at it, with the record's fields as attributes.
+
+    Attributes
+    ----------
+    x : array, (d,), read-only
+    record : Record
+    """
+
+    def __init__(self, x: np.ndarray, record: Record) -> None:
+        self.x = x.copy()
+        self.x.flags.writeable = False
+        self.record = record
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Record._fields:  # `record` itself among them, while a copy is made
+            raise AttributeError(f"a snapshot has no {name!r}; it has x, record, {', '.join(Record._fields)}")
+        return getattr(self.record, name)
+
+
+class Records:
+    """The rows of a history, and the last point with what is proven there.
+
+    Parameters
+    ----------
+    prover : Prover
+    tol : (float, float), optional
+        What is to be proven.
+    convex : bool
+        Whether f is known to be convex.
+
+    Attributes
+    ----------
+    rows : list of Record
+    x, certificate : array and Certificate
+        Of the last row.
+    confirmed : bool
+        Whether its bounds hold though records chose their moment.
+    """
+
+    x: np.ndarray
+    certificate: Certificate
+
+    def __init__(self, prover: Prover, tol: tuple[float, float] | None, convex: bool) -> None:
+        self.prover, self._tol, self._convex = prover, tol, convex
+        self.rows: list[Record] = []
+        self.confirmed = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def made_at(self, phase: Phase) -> bool:
+        """Return whether the last record is of the current point."""
+        return bool(self.rows) and self.rows[-1][:2] == phase.place
+
+    def add(self, x: np.ndarray, certificate: Certificate, phase: Phase, spent: Spent) -> None:
+        """Add a row, in place of the last one if that is of the same point; raise if a value is not finite."""
+        if not certificate.finite:
+            level = "upper" if not math.isfinite(certificate.upper) else "lower"
+            raise NonFiniteError(f"the {level} objective is NaN or infinite at iteration {phase.iteration}")
+        number, iteration = phase.place
+        row = Record(
+            phase=number,
+            iteration=iteration,
+            upper_queries=spent.queries.upper,
+            lower_queries=spent.queries.lower,
+            seconds=spent.seconds,
+            upper=certificate.upper,
+            lower=certificate.lower,
+            upper_gap_bound=certificate.upper_gap_bound,
+            lower_gap_bound=certificate.lower_gap_bound,
+            empty_cuts=phase.empty_cuts,
+        )
+        earlier = self.rows[:-1] if self.made_at(phase) else self.rows
+        self.rows, self.x, self.certificate, self.confirmed = [*earlier, row], x, certificate, False
+
+    # When to record
+
+    def next_queries(self, phase: Phase, queries: int) -> float:
+        """Return the queries at which the next record is made: ever fewer records, which cost a small part of the run."""
+        last = self.rows[-1]
+        made = last.upper_queries + last.lower_queries
+        growth = RECORD_GROWTH * (made - phase.queries_before)
+        return made + max(growth, self._spacing(phase) * self.prover.cost(queries))
+
+    def _spacing(self, phase: Phase) -> int:
+        """Return how many full evaluations a run is worth between two records: 1, 2, 4 and then always 8; for a stream 1."""
+        if not self.prover.certain:
+            return 1
+        number, _ = phase.place
+        before = sum(row.phase == number for row in self.rows[-RECORD_SPACING:-1])
+        return min(2**before, RECORD_SPACING)
+
+    # What is proven
+
+    def within_tolerance(self, phase: Phase) -> bool:
+        """Return whether the bounds at the current point are within the tolerances."""
+        return self.made_at(phase) and self.excess(self.certificate, phase) <= 1.0
+
+    def excess(self, certificate: Certificate, phase: Phase) -> float:
+        """Return by how much the bounds exceed the tolerances, as a factor; it is infinite without tolerances."""
+        if self._tol is None:
+            return math.inf
+        upper, lower = self._tol
+        below = _times(certificate.lower_gap_bound, lower)
+        if phase.seeking:
+            return 2.0 * below
+        above = _times(certificate.upper_gap_bound, upper)
+        if not self._convex:
+            above = min(above, _times(certificate.stationarity, upper))
+        return max(above, below)
+
+    def improve(self) -> None:
+        """Make the bounds of the last record as good as they can be."""
+        self.certificate = self.prover.improved(self.certificate)
+        bounds = {name: getattr(self.certificate, name) for name in ("upper_gap_bound", "lower_gap_bound")}
+        self.rows[-1] = self.rows[-1]._replace(**bounds)
+
+    def withdraw(self) -> None:
+        """Take back all bounds: they rest on something that was found to be false."""
+        upper = math.inf if self._convex else math.nan
+        self.rows = [row._replace(upper_gap_bound=upper, lower_gap_bound=math.inf) for row in self.rows]
+        self.certificate = self.certificate._replace(
+            upper_gap_bound=upper,
+            lower_gap_bound=math.inf,
+            stationarity=math.inf,
+            floors=NOTHING,
+            upper_error=math.inf,
+            lower_error=math.inf,
+            confidence=0.0,
+        )
+
+    # On disk
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all of this, for a checkpoint."""
+        proofs, gradients = self.prover.stored()
+        certificate, half_spaces = packed(self.certificate)
+        history = {f"history.{name}": getattr(History(self.rows), name) for name in Record._fields}
+        meta = {"confirmed": self.confirmed, "certificate": certificate, "proofs": proofs}
+        return meta, {**history, **gradients, **half_spaces, "evaluated": self.x}
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`stored` returned."""
+        self.prover.restore(meta["proofs"], arrays)
+        self.confirmed = meta["confirmed"]
+        columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
+        self.rows = [Record(*row) for row in zip(*columns, strict=True)]
+        self.x, self.certificate = arrays["evaluated"], unpacked(meta["certificate"], arrays)
+
+
+def _times(bound: float, tolerance: float) -> float:
+    """Return how many times a tolerance a bound is; ∞ if there is no bound."""
+    return math.inf if math.isnan(bound) else bound / tolerance
