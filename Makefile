@@ -11,7 +11,7 @@ demo: $(VENV)/installed
 	$(BIN)/tiebreak reproduce regression --quick
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile # tests of one file share compiled code
 
 MINUTES ?= 20 # about how long the campaign takes
 
