@@ -280,3 +280,9 @@ def tame(x, size):
     if size == 0.0 or is_modest(size):
         return x, 1.0
     return x * reciprocal(size), reciprocal(size)
+
+
+@kernel
+def minus(x, y):
+    """Return x − y; a kernel of its own, so that a reordered sum does not take the difference apart."""
+    return x - y

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from tiebreak.methods.accelerated import FISTA, BiFISTA
+from tiebreak.methods.accelerated import BiFISTA
 from tiebreak.methods.airg import AIRG
 from tiebreak.methods.auto import Auto
 from tiebreak.methods.barrier import DBGD, DBGDSpider, DBGDSto, DBGDStorm
@@ -14,6 +14,7 @@ from tiebreak.methods.bigsam import BiGSAM
 from tiebreak.methods.cutting import CGBiO
 from tiebreak.methods.extragradient import ARIPSeG
 from tiebreak.methods.fcbio import FCBiO
+from tiebreak.methods.fista import FISTA
 from tiebreak.methods.frank_wolfe import SpiderFW, StormFW
 from tiebreak.methods.mng import MNG
 from tiebreak.methods.penalised import PBAPG

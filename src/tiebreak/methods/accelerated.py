@@ -1,13 +1,13 @@
-"""Accelerated projected gradient: FISTA on one level, bi-FISTA on both; PB-APG is in ``penalised.py``.
+"""Accelerated projected gradient on both levels: bi-FISTA, and what FISTA and PB-APG share with it.
 
-Beck and Teboulle, A fast iterative shrinkage-thresholding algorithm, SIAM Journal on Imaging Sciences 2009 (FISTA); Boţ,
-Chenchene, Csetnek and Hulett, Accelerating diagonal methods for bilevel optimization, 2025, and Merchav, Sabach and
-Teboulle, A fast algorithm for convex composite bi-level optimization, 2024 (bi-FISTA).
+Boţ, Chenchene, Csetnek and Hulett, Accelerating diagonal methods for bilevel optimization, 2025; Merchav, Sabach and
+Teboulle, A fast algorithm for convex composite bi-level optimization, 2024.
 
     y_t = x_t + θ_t (x_t − x_{t−1});   x_{t+1} = Π(y_t − γ_t (u_t ∇f(y_t) + w_t ∇g(y_t)))
 
-    FISTA:     one of u_t, w_t is 1 and the other 0
     bi-FISTA:  w_t = 1, u_t = c (t + 1)^−δ, θ_t = t / (t + α)
+    FISTA:     one of u_t, w_t is 1 and the other 0 (``fista.py``)
+    PB-APG:    u_t = 1, and w_t grows from stage to stage (``penalised.py``)
 
 Steps of their own go by smoothness constants, which may be slightly too small. Two gradients show a lower bound of them,
 ‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a constant below it is raised, and the momentum starts anew.
@@ -23,14 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, extrapolate
 from tiebreak.estimates import Memory, estimate, exact
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, smoothness, smoothnesses
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, smoothnesses
 from tiebreak.methods.descent import descend
-from tiebreak.methods.one_level import OneLevel, objective_of
 from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
@@ -70,17 +68,6 @@ class State(NamedTuple):
     iteration: Count  # t, one number
 
 
-class OneState(NamedTuple):
-    """The state of FISTA."""
-
-    x: Point  # x_t
-    glide: Glide
-    memory: Memory  # ∇F(y_t)
-    curvature: Curvature
-    room: Room  # x_{t+1} before its projection
-    iteration: Count  # t, one number
-
-
 class Plan(NamedTuple):
     """What the loop of bi-FISTA goes by."""
 
@@ -91,17 +78,6 @@ class Plan(NamedTuple):
     inertia: float  # α
     upper_smoothness: float  # L_f as it is given; 0 if steps do not go by it
     lower_smoothness: float  # L_g likewise
-
-
-class OnePlan(NamedTuple):
-    """What the loop of FISTA goes by."""
-
-    level: Any  # Upper or Lower
-    failure: int  # what the loop returns when F is not finite
-    estimate: Any  # all samples
-    step: Any  # γ_t
-    inertia: float  # α
-    smoothness: float  # L as it is given; 0 if steps do not go by it
 
 
 @kernel
@@ -169,63 +145,6 @@ def advance(problem, state, plan, iterations, keys):
         step = shortened(plan.step[k], plan, state, weight, 1.0)
         step_down(problem.domain, state, step * weight, step)
     return DONE
-
-
-@kernel
-def advance_on_one(problem, state, plan, iterations, keys):
-    """Take so many steps of FISTA."""
-    objective, glide, gradient = objective_of(plan.level, problem), state.glide, state.memory.direction
-    for k in range(iterations):
-        glide_on(state.x, glide, plan.inertia)
-        moment = Moment(keys.lower, state.iteration[0], 0, 0)  # nothing is drawn
-        if not look(plan.estimate, objective, state.memory, state.curvature, glide, moment):
-            return plan.failure
-        known, step = state.curvature.smoothness[0], plan.step[k]
-        if known > plan.smoothness:
-            step = step * plan.smoothness / known
-        for i in range(state.x.size):
-            state.room[i] = glide.y[i] - step * gradient[i]
-        project(problem.domain, state.room, state.x)
-        copy(glide.y, glide.last_y)
-        state.iteration[0] += 1
-    return DONE
-
-
-@declared
-class FISTA(OneLevel):
-    """Accelerated projected gradient on one level. On g it finds the first point of other methods.
-
-    Examples
-    --------
-    >>> FISTA(step=0.1, level="lower").name
-    'fista'
-    """
-
-    step: ScheduleLike | None = schedule("The length of a gradient step; 1 / L if not given.")
-
-    name = "fista"
-    citation = "Beck, Teboulle (2009)"
-    setting = "exact gradients, one level only"
-    needs = "projection, convexity"
-    rates = "t^-2, of the one level"
-    loop = advance_on_one
-    state = OneState
-    projects = True
-
-    def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        return {"step": lambda: self._safe(smoothness(problem, self.level, self, "step=..."))}
-
-    def _safe(self, lipschitz: float) -> safe_step:
-        return safe_step(1.0, lipschitz, constant(1.0), 0.0, constant(1.0))
-
-    def plan(self, problem: Problem) -> OnePlan:
-        known = self.step.lower_lipschitz if isinstance(self.step, safe_step) else 0.0
-        return OnePlan(self.mark, self.failure, exact(getattr(problem, self.level)), self.given("step"), 3.0, known)
-
-    def start(self, problem: Problem, plan: OnePlan, x: np.ndarray) -> OneState:
-        state: OneState = super().start(problem, plan, x)
-        state.curvature.smoothness[0] = plan.smoothness
-        return state
 
 
 @declared

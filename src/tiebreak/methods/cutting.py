@@ -26,6 +26,7 @@ from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import dot_and_copy
 from tiebreak.estimates import Memory, Once, estimate, exact
 from tiebreak.methods import cut_rules as rules
+from tiebreak.methods import step_rules as steps
 from tiebreak.methods.base import (
     DONE,
     LOWER_NOT_FINITE,
@@ -35,10 +36,11 @@ from tiebreak.methods.base import (
     initial,
     preset,
 )
-from tiebreak.methods.cut_rules import go_towards, guarded, margin, set_anchor, watch_error, watch_move
+from tiebreak.methods.cut_rules import margin, set_anchor, watch_error, watch_move
 from tiebreak.methods.fitting import allowance_of, curvature_of, first_points, fitting_step
 from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
+from tiebreak.methods.step_rules import go_towards, guarded
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, ScheduleLike, constant, power
 
@@ -143,8 +145,8 @@ class Cutting(Method):
         """Return the rules for the step."""
         step = self.given("step")
         return {
-            "step": rules.Fitted(step, self.curvature) if self.curvature else rules.Plain(step),
-            "guard": rules.Guarded(self.allowance) if self.allowance else rules.Unguarded(),
+            "step": steps.Fitted(step, self.curvature) if self.curvature else steps.Plain(step),
+            "guard": steps.Guarded(self.allowance) if self.allowance else steps.Unguarded(),
         }
 
     def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -23,9 +23,9 @@ from tiebreak.domains import lmo, project
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot, extrapolate
 from tiebreak.estimates import Exact, Memory, exact
-from tiebreak.methods.accelerated import FISTA
 from tiebreak.methods.base import DONE, Method, initial, smoothnesses
 from tiebreak.methods.descent import estimate_both
+from tiebreak.methods.fista import FISTA
 from tiebreak.methods.parameters import declared, real, whole
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tiebreak.domains import projects
-from tiebreak.methods.accelerated import FISTA
 from tiebreak.methods.base import Method
+from tiebreak.methods.fista import FISTA
 from tiebreak.methods.frank_wolfe import SpiderFW, StormFW
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, falling, power

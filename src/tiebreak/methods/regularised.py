@@ -111,11 +111,7 @@ class Regularised(Method):
     def schedules(self) -> dict[str, Any]:
         """Return the plan's schedules."""
         weight = self.weights if self.average else lambda t: np.zeros(t.shape)
-        return {
-            "step": self.given("step"),
-            "regularization": self.given("regularization"),
-            "weight": Derived(weight),
-        }
+        return {**{name: self.given(name) for name in ("step", "regularization")}, "weight": Derived(weight)}
 
     def weights(self, t: np.ndarray) -> np.ndarray:
         """Return u_t, the weights of the points in the mean."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from tiebreak.estimates import spider
 from tiebreak.methods import cut_rules as rules
+from tiebreak.methods import step_rules as steps
 from tiebreak.methods.base import NO_BUDGET, Budget, Method, preset
 from tiebreak.methods.cutting import AS_GIVEN, ROUNDING_OF_CUT, Cutting, Plan
 from tiebreak.methods.fitting import first_points, known_convexity
@@ -67,7 +68,7 @@ class SBCG(Cutting):
     def step_and_guard(self, problem: Problem) -> dict[str, Any]:
         found = super().step_and_guard(problem)
         if self.theory is not None and not problem.upper.convex:
-            found["step"] = rules.Watching(self.given("step"), self.theory.watch)
+            found["step"] = steps.Watching(self.given("step"), self.theory.watch)
         return found
 
     def slack_rule(self) -> Any:

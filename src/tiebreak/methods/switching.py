@@ -22,7 +22,6 @@ from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import dot, move
 from tiebreak.estimates import Exact, Memory, estimate, exact
-from tiebreak.methods.accelerated import FISTA
 from tiebreak.methods.base import (
     DONE,
     LOWER_NOT_FINITE,
@@ -32,6 +31,7 @@ from tiebreak.methods.base import (
     initial,
     smoothness,
 )
+from tiebreak.methods.fista import FISTA
 from tiebreak.methods.parameters import declared, flag, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
