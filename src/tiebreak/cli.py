@@ -23,7 +23,7 @@ def demo(
     max_queries: Annotated[int, typer.Option(help="Samples that each method may draw.", min=1000)] = 1_000_000,
     seed: Annotated[int, typer.Option(help="Seed of the data, the split and the methods.", min=0)] = 0,
 ) -> None:
-    """Solve the paper's regression with a method that is chosen, SBCGI and SBCGF; print a table, write a figure."""
+    """Solve the paper's regression with SBCGI, SBCGF and an automatic choice; print a table and write a figure."""
     from tiebreak.studies.demo import run
 
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
@@ -77,7 +77,7 @@ def reproduce(
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted. Finished runs are kept in {out / 'runs'}: the same command goes on from there.", err=True)
+        typer.echo(f"Interrupted. Finished runs are kept in {out / 'runs'}: the same command continues there.", err=True)
         raise typer.Exit(130) from None
     if report.failed:
         raise typer.Exit(1)

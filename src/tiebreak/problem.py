@@ -75,7 +75,7 @@ class Problem(_Problem):
 
     @property
     def center(self) -> np.ndarray:
-        """The middle of the domain: of a symmetric set its centre."""
+        """The middle of the domain, which is the centre of a symmetric set."""
         return self.domain.middle(self.dimension)
 
     def __str__(self) -> str:

@@ -86,7 +86,7 @@ class capped:
 class falling:
     """From a first value along a straight line to 0 at iteration T.
 
-    Steps that fall so let the last point settle, which with constant ones keeps an error of their size.
+    Such steps let the last point settle. With constant steps it keeps an error of their size.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def existing(path: Any, kind: str = "a JSON file") -> Path:
 
 
 def downloaded(file: Path, url: str, blob: str) -> bytes:
-    """Return the content of the cached file; where it is missing or damaged, download it anew.
+    """Return the content of the cached file; if it is missing or damaged, download it again.
 
     ``blob`` is git's id of the content.
     """

@@ -246,7 +246,7 @@ def next_atom_k_sparse(domain, c, a, out):
 @cut_lmo.register(KSparse)
 def cut_lmo_k_sparse(domain, c, a, b, out):
     # The search for any set is exact on a polytope, but for rounding: atoms with the same ⟨a, s⟩ sum it in different orders.
-    # What that may come to is granted, or a cut through a face of the set could hit only some of the face's atoms.
+    # An error of that size is allowed: otherwise a cut through a face of the set could hit only some of its atoms.
     slack = CUT_ROUNDING * domain.k * domain.radius * abs(a[abs_argmax(a)])
     return dual_search(Ranking(True, domain.k, domain.radius, 0.0), c, a, b + slack, out)
 

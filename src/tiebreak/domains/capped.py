@@ -93,7 +93,7 @@ def portions(domain):
 def project_capped_simplex(domain, x, out):
     # The answer is x_i − τ clipped to [0, cap], with the τ that gives the right sum. Variable fixing (Bitran and Hax, 1981):
     # take the τ of all coordinates without the clipping. If the clipped sum is too small, τ must fall, and what is at the
-    # cap stays there; if it is too large, what is at zero stays. Fix these and go on with the others, which ``out`` holds.
+    # cap stays there; if it is too large, what is at zero stays. Fix these and treat the others, which ``out`` holds.
     # The sum decides rightly for any τ, so rounding of τ does no harm before the end, when all numbers left are close.
     copy(x, out)
     left, total = x.size, domain.total

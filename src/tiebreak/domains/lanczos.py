@@ -1,9 +1,9 @@
 """The eigenvector of the largest eigenvalue of a symmetric operator, by products with it alone.
 
 This is the Lanczos iteration with full reorthogonalisation (Golub and Van Loan, Matrix Computations, chapter 10). It knows
-only the directions that its start has a part in. If the space that it spans is invariant, it goes on with a new vector
-across that space; and where it starts depends on the matrix, so that no matrix made of earlier atoms hides a direction from
-it. What it finds still is no proof.
+only the directions that its start has a part in. If the space that it spans is invariant, it continues with a new vector
+orthogonal to that space. Its start depends on the matrix, so that no matrix made of earlier atoms hides a direction from it.
+Still, what it finds is no proof.
 """
 
 from __future__ import annotations

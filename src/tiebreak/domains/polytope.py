@@ -49,9 +49,9 @@ class Polytope(Domain):
     """The bounded set {x : A_ub x ≤ b_ub, A_eq x = b_eq, lower ≤ x ≤ upper}, by linear programming.
 
     It holds a model of the HiGHS solver, in which only the objective and one row, the cut, change from call to call. A call
-    starts from where the last one ended, so that where a linear function has several minimisers, which one is found may
-    depend on the calls before; ``warm_start=False`` makes each call start from the same vertex, and the answer a function of
-    the question alone. Loops over this set run as plain Python. It can be copied and pickled, which makes a new model, and
+    starts from where the last one ended. If a linear function has several minimisers, which one is found may therefore
+    depend on earlier calls. With ``warm_start=False`` each call starts from the same vertex, and the answer depends on the
+    question alone. Loops over this set run as plain Python. It can be copied and pickled, which makes a new model, and
     must not be used by two threads at once.
 
     The diameter is an upper bound: the diagonal of the smallest box around the set, which takes two linear programs per
@@ -62,7 +62,7 @@ class Polytope(Domain):
     A_ub, A_eq : matrix with one column per variable, dense or sparse; optional
     b_ub, b_eq : vector with one entry per row; optional
     bounds : (lower, upper), optional
-        Numbers or vectors, which may be infinite; None is infinite too. There are none if it is not given.
+        Numbers or vectors, which may be infinite; None is infinite too. Without it there are no bounds.
     warm_start : bool
         Whether a call starts from where the last one ended.
 

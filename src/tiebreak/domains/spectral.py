@@ -1,7 +1,7 @@
 """Sets of matrices defined by their singular values or eigenvalues: the nuclear-norm ball and the spectrahedron.
 
-An atom is an outer product of one pair of vectors. Up to some hundred rows LAPACK finds it, in no more time than anything
-else; beyond, ``lanczos.py``. What that finds is no proof: :func:`least_value` has its own.
+An atom is an outer product of one pair of vectors. LAPACK finds it for up to some hundred rows, as fast as anything
+else, and ``lanczos.py`` for more. What either finds is no proof: :func:`least_value` has its own.
 """
 
 from __future__ import annotations

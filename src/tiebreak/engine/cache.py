@@ -1,7 +1,7 @@
 """Compiled kernels on disk.
 
-Numba's own cache is keyed by the file of the outermost function alone, so that after a change of a kernel in another file it
-would go on running the old one. This one is keyed by the content of all sources that kernels are made of.
+Numba's own cache is keyed by the file of the outermost function alone. After a change of a kernel in another file it would
+still run the old one. This cache is keyed by the content of all sources that kernels are made of.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def hash_of_sources(without: Collection[str] = ()) -> str:
     return digest.hexdigest()[:20]
 
 
-# Files and folders that neither hold a kernel nor give one a constant: after a change of theirs kernels are what they were.
+# Files and folders that neither hold a kernel nor give one a constant: a change of them leaves all kernels as they were.
 NO_KERNELS = frozenset({"__init__.py", "__main__.py", "cli.py", "data", "driver", "learn", "proofs", "studies"})
 
-# Of the sources as they are imported. Taken later, it might be of files edited since, and old code stored under a new name.
+# Hash of the sources as they are imported. Taken later, it might be that of edited files, and name old code as new.
 FINGERPRINT = hash_of_sources(NO_KERNELS)
 
 

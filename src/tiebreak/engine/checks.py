@@ -134,7 +134,7 @@ def unmasked(value: Any, name: str) -> None:
         )
 
 
-SMALLEST, LARGEST = 1e-140, 1e140  # that the largest number of data may be: squares of others underflow or overflow
+SMALLEST, LARGEST = 1e-140, 1e140  # limits of the largest number of data: beyond them squares are lost
 AT_ONCE = 2**17  # numbers that are looked at together, so that they are read from memory once
 
 

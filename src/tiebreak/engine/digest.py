@@ -15,7 +15,7 @@ import numpy as np
 
 from tiebreak.engine import PACKAGE, foreign_classes, registered_for
 
-PLAIN = (int, float, complex, str, bytes, type(None), np.generic, range, slice, Enum)  # what a text says all of
+PLAIN = (int, float, complex, str, bytes, type(None), np.generic, range, slice, Enum)  # types told by their text
 
 
 class Outline(NamedTuple):

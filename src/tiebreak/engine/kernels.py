@@ -33,7 +33,7 @@ from tiebreak.engine.cache import DiskCache
 from tiebreak.engine.compiling import INNER, OUTER
 from tiebreak.engine.origins import foreign, is_inside
 
-# What the compiler may do with numbers. NaN and infinity keep their meaning always: the stopping rules depend on it.
+# What the compiler may do with numbers. NaN and infinity always keep their meaning: the stopping rules depend on it.
 EXACT = {"contract"}
 REORDERED = {"contract", "reassoc", "nsz", "arcp"}
 
@@ -171,7 +171,7 @@ class Generic:
     def register(self, cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Make the decorated function the implementation for values of a class.
 
-        Its arguments must have the names of the generic function's. It is compiled if the class is a named tuple.
+        Its arguments have the same names as those of the generic function. It is compiled if the class is a named tuple.
         """
 
         def add(python: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,7 +218,7 @@ def kernel(python: Callable[..., Any] | None = None, *, inline: bool = True, reo
     Parameters
     ----------
     inline : bool
-        Whether its code becomes part of that of its callers, as a call passes each array as seven numbers and counts
+        Whether its code becomes part of that of its callers: a call passes each array as seven numbers and counts
         references. False for large code off the common path.
     reorder : bool
         Whether its sums may be computed in another order, and so in vector registers. Not for code that relies on how

@@ -8,8 +8,8 @@ import numpy as np
 
 from tiebreak.engine import kernel
 
-SMALLEST = 1e-300  # the reciprocal of anything smaller may overflow
-MODEST = 1e-75  # no product of four numbers between this and its reciprocal overflows, in any order
+SMALLEST = 1e-300  # smallest number whose reciprocal is sure not to overflow
+MODEST = 1e-75  # limit, with its reciprocal, between which no product of four numbers overflows, in any order
 
 _BLOCK = 64
 _MAGNITUDE = 0x7FFF_FFFF_FFFF_FFFF  # all bits of a double but its sign
@@ -216,7 +216,7 @@ def smaller(value, least):
 def select(x, rank):
     """Return the entry of x that has ``rank`` smaller or equal ones before it in order; x is overwritten.
 
-    Hoare (1961), without a branch that depends on the entries, as half of the guesses would be wrong; O(d) expected.
+    Hoare (1961), without a branch that depends on the entries, because half of the guesses would be wrong; O(d) expected.
     """
     left = x.size
     pivot = x[0]

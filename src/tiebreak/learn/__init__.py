@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's interface: ``fit``, ``predict`` or ``transform``, ``score``. One file a family."""
+"""Estimators with scikit-learn's interface: ``fit``, ``predict`` or ``transform``, ``score``. One file per family."""
 
 from tiebreak.learn.dictionary import ContinualDictionaryLearning
 from tiebreak.learn.linear import TieBreakClassifier, TieBreakRegressor

@@ -76,8 +76,8 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
     """Learn a dictionary from one task after the other: new atoms for new data, and the old reconstruction is kept.
 
     Each call of ``partial_fit`` is a task. It adds atoms and, among the dictionaries that reconstruct all earlier points
-    best with the codes that they had, finds one that reconstructs the new points well. Earlier points are not stored: as
-    many mixtures of them as there are atoms give the same error, whatever the atoms are.
+    best with the codes that they had, finds one that reconstructs the new points well. Earlier points are not stored, but
+    as many mixtures of them as there are atoms. These have the same error, whatever the atoms are.
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ class ContinualDictionaryLearning(ClassNamePrefixFeaturesOutMixin, TransformerMi
     method : str or Method
         As in :func:`tiebreak.minimize`.
     max_iter : int
-        Passes over the new points and the memory, for each task. Of the first task at most a hundred of them learn atoms and
+        Passes over the new points and the memory, per task. In the first task at most a hundred of them learn atoms and
         codes, and as many more improve the atoms.
     tol : float or (float, float), optional
-        As in :class:`TieBreakRegressor`; the error of the new points is not convex, and its stationarity is meant in place
+        As in :class:`TieBreakRegressor`; the error of the new points is not convex, and its stationarity is meant instead
         of a gap.
     transform_algorithm : {"omp", "lasso_lars", "lasso_cd", "lars", "threshold"}
         How points are coded, as in ``sklearn.decomposition.sparse_encode``.

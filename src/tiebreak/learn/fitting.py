@@ -32,10 +32,10 @@ from tiebreak.objectives.losses import HuberLoss, LogLoss, Square
 from tiebreak.problem import Problem
 from tiebreak.schedules import geometric
 
-NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # the norm whose ball a set is
+NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # orders of the norms whose balls the sets are
 SETS = (*NORMS, "simplex")
 SMOOTHING = 1e-3  # width of the smoothed kink of the ℓ1 norm, relative to the size of the set
-FADED = 1e-6  # what is left of the weight of f at the end of a run
+FADED = 1e-6  # share of the weight of f that is left at the end of a run
 PROBES = 10  # points at which the smoothness of a function is estimated
 MOST_GROUPS = 20  # values of a sensitive feature; more are rather numbers than groups
 
@@ -133,7 +133,7 @@ def constraint_set(constraint: Any, radius: Any, rows: Any, data: Data, where: C
             f"that returns a set, got {given}{checks.shown(domain)}"
         )
     if domain.dimension not in (None, d):
-        raise ValueError(f"`constraint` must be a set of {d} variables, one a feature, got one of {domain.dimension}")
+        raise ValueError(f"`constraint` must be a set of {d} variables, one per feature, got one of {domain.dimension}")
     return domain
 
 
@@ -297,7 +297,7 @@ def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any
         seed=seed,
         progress=bool(estimator.verbose),
     )
-    if result.status is Status.INTERRUPTED:  # a model that is not fitted must not pass for one, nor a search go on
+    if result.status is Status.INTERRUPTED:  # a model that is not fitted must not pass for one, nor a search continue
         raise KeyboardInterrupt
     if result.status.failed:
         raise ValueError(result.message)

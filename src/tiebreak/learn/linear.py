@@ -152,8 +152,8 @@ class TieBreaker(LinearEstimator):
 class TieBreakRegressor(RegressorMixin, TieBreaker):
     """A linear regression: among the models that fit the training data best, the one that is best for a second criterion.
 
-    There are many best fits where features are more than samples, or depend on each other; the second criterion chooses
-    among them. Where there is only one, it is found, and the second criterion has nothing to say.
+    There may be many best fits if there are more features than samples, or if features depend on each other. The second
+    criterion chooses among them. If there is only one, it is found, and the second criterion has nothing to say.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class TieBreakRegressor(RegressorMixin, TieBreaker):
         X : array or sparse matrix, (n_samples, n_features)
         y : array, (n_samples,)
         sample_weight : array, (n_samples,), optional
-            Samples of weight 0 are not looked at.
+            Samples of weight 0 are ignored.
         X_val, y_val : arrays, optional
             Validation data, for the second criterion.
         sensitive_features : array, (n_samples,) or (n_samples, k), optional
@@ -286,7 +286,7 @@ class TieBreakRegressor(RegressorMixin, TieBreaker):
 class TieBreakClassifier(ClassifierMixin, TieBreaker):
     """A linear classifier: among the models that fit the training data best, the one that is best for a second criterion.
 
-    Of more than two classes, each is told from all others by a model of its own, which solves the problem for itself.
+    With more than two classes there is one model per class, which tells it from all others and is fitted by itself.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ class TieBreakClassifier(ClassifierMixin, TieBreaker):
     n_iter_ : int
         Passes made, the most of all models.
     certificate_, history_, result_
-        As in :class:`TieBreakRegressor`; of more than two classes lists, one entry a class.
+        As in :class:`TieBreakRegressor`; for more than two classes lists, one entry per class.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -387,7 +387,7 @@ class TieBreakClassifier(ClassifierMixin, TieBreaker):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores: of the second of two classes, positive where it is predicted, else one a class."""
+        """Return the scores: for two classes one, positive where the second is predicted; for more, one per class."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

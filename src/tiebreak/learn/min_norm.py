@@ -96,7 +96,7 @@ class MinNormRegressor(RegressorMixin, LinearEstimator):
         X : array or sparse matrix, (n_samples, n_features)
         y : array, (n_samples,)
         sample_weight : array, (n_samples,), optional
-            Samples of weight 0 are not looked at.
+            Samples of weight 0 are ignored.
         """
         scalar = scalar_loss(self.loss, self.delta, {"squared_error": Square, "huber": HuberLoss})
         data = self._training_data(X, y, sample_weight, numeric=True)

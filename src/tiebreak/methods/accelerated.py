@@ -9,8 +9,8 @@ Teboulle, A fast algorithm for convex composite bi-level optimization, 2024.
     FISTA:     one of u_t, w_t is 1 and the other 0 (``fista.py``)
     PB-APG:    u_t = 1, and w_t grows from stage to stage (``penalised.py``)
 
-Steps of their own go by smoothness constants, which may be slightly too small. Two gradients show a lower bound of them,
-‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a constant below it is raised, and the momentum starts anew.
+Steps that are not given follow from smoothness constants, which may be slightly too small. Two gradients show a lower bound
+of them, ‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a constant below it is raised, and the momentum restarts.
 
 In the papers: u_t is ``regularization(t)``, α is ``inertia``.
 """
@@ -52,7 +52,7 @@ class Curvature(NamedTuple):
     """What is known of the smoothness of one objective F."""
 
     last: Room  # ∇F(y_{t−1})
-    smoothness: Number  # L, one number; 0: steps do not go by it
+    smoothness: Number  # L, one number; 0: steps do not depend on it
 
 
 class State(NamedTuple):
@@ -69,14 +69,14 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop of bi-FISTA goes by."""
+    """What the loop of bi-FISTA uses."""
 
     upper: Any  # all samples of f
     lower: Any  # all samples of g
     step: Any  # γ_t
     regularization: Any  # u_t
     inertia: float  # α
-    upper_smoothness: float  # L_f as it is given; 0 if steps do not go by it
+    upper_smoothness: float  # L_f as it is given; 0 if steps do not depend on it
     lower_smoothness: float  # L_g likewise
 
 
@@ -135,7 +135,7 @@ def shortened(step, plan, state, upper_weight, lower_weight):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps of bi-FISTA."""
+    """Take this many steps of bi-FISTA."""
     for k in range(iterations):
         glide_on(state.x, state.glide, plan.inertia)
         outcome = look_at_both(problem, plan, state, keys)

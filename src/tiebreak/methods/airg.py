@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Exact  # all samples of f
     lower: Exact  # all samples of g
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     x = state.x
     for k in range(iterations):
         outcome = estimate_both(problem, plan, state, x, x, k, keys, 0)

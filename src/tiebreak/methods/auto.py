@@ -6,7 +6,7 @@
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
 - Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
 
-How many passes a time limit allows is found by timing one.
+One pass is timed, to know how many a time limit allows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tiebreak.problem import Problem
 
 PASSES = 300  # passes over the data of both levels that accelerated methods want at least
 FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
-FEW_NOT_CONVEX = 1000  # the same if f is not convex: its steps are longer, and estimates worse
+FEW_NOT_CONVEX = 1000  # samples likewise, if f is not convex: its steps are longer, and estimates worse
 
 
 @declared

@@ -10,7 +10,7 @@ in Cao et al. (2023).
 In the paper Z is the whole space and estimates are exact; where Z binds at the solution, the projection undoes what λ_t is
 made for, and the method ends short of it. γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, g̲ ≤ g* is ``floor``. The
 version with sampled gradients is a baseline of Cao et al.; its g stays above g* by an error that the noise leaves. With
-STORM or SPIDER estimates the noise vanishes. No version but the exact one has a theory.
+STORM or SPIDER estimates the noise vanishes. Only the exact version has a theory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Any  # how ∇f̂ is estimated
     lower: Any  # how ∇ĝ is
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     x, previous = state.x, state.previous
     for k in range(iterations):
         outcome = estimate_both(problem, plan, state, x, previous, k, keys, 0)
@@ -91,8 +91,8 @@ class Barrier(Method):
     """The common part of the products of this rule."""
 
     step: ScheduleLike | None = schedule(
-        "γ_t, the length of a gradient step; 1 / ((L_f + L_g) √(t + 1)) if not given. With a constant one an error at the"
-        " lower level that is proportional to its square remains."
+        "γ_t, the length of a gradient step; 1 / ((L_f + L_g) √(t + 1)) if not given. A constant step leaves an error at"
+        " the lower level, proportional to its square."
     )
     alpha: float | None = real("α: how fast g is to fall is α (g − g̲) …", above=0.0)
     beta: float | None = real("… but no faster than β ‖∇g‖².", above=0.0)

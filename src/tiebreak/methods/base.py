@@ -54,7 +54,7 @@ class Method:
     """A configured method. Subclasses are made by ``declared``; their fields are its parameters.
 
     A subclass gives the entries of the table of methods below, :meth:`plan`, the class of its state and a loop. The loop is
-    a kernel ``loop(problem, state, plan, iterations, keys) -> int`` that takes so many steps, counts each in
+    a kernel ``loop(problem, state, plan, iterations, keys) -> int`` that takes this many steps, counts each in
     ``state.iteration``, and leaves ``state.x`` at the last point that it completed. In ``plan`` its schedules are arrays;
     ``keys`` are those of the samples (``tiebreak.engine.randomness``). It sees objectives through the estimates
     ``plan.upper`` and ``plan.lower``, whose memories are ``state.upper`` and ``state.lower``; these count what is drawn.
@@ -162,7 +162,7 @@ class Method:
         return begin(self.state, plan, x)
 
     def advance(self, problem: Problem, state: Any, plan: Any, iterations: int, keys: Keys) -> int:
-        """Take so many steps from a state on, and return what the loop returns: for those who need no driver."""
+        """Take this many steps from a state, and return what the loop returns: for those who need no driver."""
         t = int(state.iteration[0])
         return self.loop(problem, state, evaluated(plan, np.arange(t, t + iterations)), iterations, keys)
 

@@ -40,7 +40,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Exact  # all samples of f
     lower: Exact  # all samples of g
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     x, y, room = state.x, state.y, state.room
     for k in range(iterations):
         outcome = estimate_both(problem, plan, state, x, x, k, keys, 0)

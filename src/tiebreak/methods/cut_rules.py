@@ -2,11 +2,11 @@
 
 Each is a value whose type chooses what the loop compiles: what a method does without is absent from its loop.
 
-A slack may follow the error of the estimate. What the cut must not exclude is known to satisfy it with exact estimates: the
-error that counts is that of m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩, a number. In a step it moves by I_t = m_t − m'_{t−1}, m' being
-that of the last estimates at the new x_t. If these are right the fresh sample moves it by nothing but its own error, which
-is independent of the past, and the estimate tells how much of the old error stays. So V_t = keep² V_{t−1} + I_t² estimates
-the variance of m_t, from exact estimates with V = 0 on, whatever the value of g.
+A slack may follow the error of the estimate. With exact estimates, the points that the cut must keep satisfy it.
+So the error that counts is that of the number m_t = ĝ_t + ⟨∇ĝ_t, x_0 − x_t⟩. A step moves it by I_t = m_t − m'_{t−1}, where
+m' is made of the last estimates at the new x_t. If these are right, the fresh sample moves it only by its own error, which
+is independent of the past. The estimate tells how much of the old error stays. So V_t = keep² V_{t−1} + I_t² estimates the
+variance of m_t, whatever the value of g. It begins with V = 0 if the first estimates are exact.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@
 In the papers: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, g(x_0) is ``anchor``. With exact estimates the rule is CG-BiO:
 Jiang, Abolfazli, Mokhtari and Yazdandoost Hamedani, A conditional gradient-based method for simple bilevel optimization with
 convex lower-level problem, AISTATS 2023. There K_t = 0, and it stops when ⟨∇f(x_t), x_t − s_t⟩ ≤ ε_f and g(x_t) − g(x_0) ≤
-ε_g / 2: here ``tol`` of ``minimize`` does that, with bounds that are proven. With STORM's estimates it is SBCGI
+ε_g / 2: here ``tol`` of ``minimize`` does that, with proven bounds. With STORM's estimates it is SBCGI
 (``sbcgi.py``), with SPIDER's SBCGF (``sbcgf.py``).
 
-An empty cut gives the point of Z that violates it least, the direction that lowers g most.
+If the cut is empty, s_t is the point of Z that violates it least: the direction that lowers g most.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tiebreak.problem import Problem
 from tiebreak.schedules import Given, ScheduleLike, constant, power
 
 ROUNDING_OF_CUT = 1e-12  # share of the cut's terms: without any slack it is empty by rounding in every tenth iteration
-AS_GIVEN: dict[str, Any] = {"curvature": 0.0, "allowance": 0.0}  # steps are never shortened
+AS_GIVEN: dict[str, Any] = {"curvature": 0.0, "allowance": 0.0}  # parameters with which steps are never shortened
 
 
 Limitless = Annotated[np.ndarray, lambda x: np.full(1, np.inf)]  # one number, infinite at first
@@ -70,7 +70,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Any  # how ∇f̂ is estimated
     lower: Any  # how ∇ĝ and ĝ are
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     # All in one kernel: another one that took the state would count references to its arrays in every iteration.
     x, previous, upper, lower = state.x, state.previous, state.upper, state.lower
     for k in range(iterations):
@@ -176,8 +176,8 @@ class CGBiO(Cutting):
     """
 
     preset: str = preset(
-        '``"auto"``: the budget; ``"paper"`` and ``"paper-dictionary"``: the regression and the dictionary experiment of Cao'
-        " et al. (2023), whose steps are 2 / (t + 2) and 0.3 / √(t + 1)."
+        '``"auto"``: steps from the budget; ``"paper"`` and ``"paper-dictionary"``: the regression and the dictionary'
+        " experiment of Cao et al. (2023), whose steps are 2 / (t + 2) and 0.3 / √(t + 1)."
     )
 
     name = "cg-bio"

@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Sampled  # how ∇f~ is estimated
     lower: Sampled  # how ∇g~ is
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many extra-gradient steps."""
+    """Take this many extra-gradient steps."""
     x, y = state.x, state.y
     for k in range(iterations):
         step = plan.step[k]

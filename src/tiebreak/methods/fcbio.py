@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Exact  # all samples of f
     lower: Exact  # all samples of g
@@ -162,7 +162,7 @@ def descend_on_both(domain, state, plan, upper_room, lower_room):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps, or looks at a point."""
+    """Take this many steps, or looks at a point."""
     for k in range(iterations):
         glide(state)
         outcome = estimate_both(problem, plan, state, state.y, state.y, k, keys, 0)

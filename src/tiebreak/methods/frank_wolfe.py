@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     level: Any  # Upper or Lower
     failure: int  # what the loop returns when F is not finite
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     objective = objective_of(plan.level, problem)
     key = keys.upper if plan.failure == UPPER_NOT_FINITE else keys.lower
     for k in range(iterations):

@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Exact  # all samples of f
     lower: Exact  # all samples of g
@@ -83,7 +83,7 @@ def weights(a, b, e, c):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     x = state.x
     for k in range(iterations):
         if state.iteration[0] == 0:

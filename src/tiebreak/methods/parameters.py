@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, dataclass_transform
 from tiebreak.engine import checks
 from tiebreak.schedules import as_schedule
 
-WIDTH = 120  # of the lines of a docstring
+WIDTH = 120  # characters per line of a docstring
 
 
 class Parameter(NamedTuple):

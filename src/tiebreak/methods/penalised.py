@@ -4,9 +4,9 @@ Chen, Shi, Jiang and Wang, Penalty-based methods for simple bilevel optimization
 
     y_t = x_t + θ_t (x_t − x_{t−1});   x_{t+1} = Π(y_t − γ_t (∇f(y_t) + w_t ∇g(y_t)))
 
-w_t grows from stage to stage, and θ_t = k / (k + 3) starts anew with the k-th step of each stage. The paper leaves open how
-long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps, and ends before when
-‖x_{t+1} − y_t‖ has become 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
+w_t grows from stage to stage, and θ_t = k / (k + 3) restarts with each stage, k being the step within it. The paper leaves
+open how long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps, and ends earlier if
+‖x_{t+1} − y_t‖ falls to 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
 
 In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
 """
@@ -58,14 +58,14 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Any  # all samples of f
     lower: Any  # all samples of g
     step: Any  # γ_t; with Stages, a share of the longest safe one
     penalty: Any  # Scheduled or Stages
     inertia: float  # α
-    upper_smoothness: float  # L_f as it is given; 0 if steps do not go by it
+    upper_smoothness: float  # L_f as it is given; 0 if steps do not depend on it
     lower_smoothness: float  # L_g likewise
 
 
@@ -81,7 +81,7 @@ class Stages(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     for k in range(iterations):
         prepare_step(state, plan, k)
         outcome = look_at_both(problem, plan, state, keys)
@@ -108,7 +108,7 @@ def take_step(domain, state, plan, k):
 
 @generic(light=True)
 def open_stage(penalty, plan, state, k):
-    """Set the weight of g for the next step; the momentum starts anew when it grows."""
+    """Set the weight of g for the next step; the momentum restarts when it grows."""
 
 
 @generic(light=True)
@@ -179,7 +179,7 @@ class PBAPG(Accelerated):
         " at most 1."
     )
     penalty: ScheduleLike | None = schedule(
-        "w_t, the weight of g; the momentum starts anew whenever it grows. If not given, it begins with L_f / L_g and"
+        "w_t, the weight of g; the momentum restarts whenever it grows. If not given, it begins with L_f / L_g and"
         " doubles whenever f + w g is nearly solved, at the latest after 20, 40, 80, … steps."
     )
     inertia: float = real("α, which sets the momentum k / (k + α) at the k-th step of a stage.", 3.0, above=0.0)

@@ -44,7 +44,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Any  # how ∇f̂ is estimated
     lower: Any  # how ∇ĝ is
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     # All in one kernel: another one that took the state would count references to its arrays in every iteration.
     x, previous, upper, lower = state.x, state.previous, state.upper, state.lower
     for k in range(iterations):

@@ -32,7 +32,7 @@ class SBCG(Cutting):
     """The common part of SBCGI and SBCGF: a slack that may follow the error of the estimate, and theory."""
 
     margin: float | None = real(
-        "By how many standard errors of its estimate the cut is moved outwards besides; they are watched during the run.",
+        "By how many standard errors of its estimate the cut is also moved outwards; they are watched during the run.",
         least=0.0,
     )
     theory: Theory | None = value(
@@ -147,7 +147,7 @@ def without_slack(presets: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any
 
 @declared
 class SBCGFM(SBCGF):
-    """SBCGF with a cut that is not moved outwards: K_t = 0. The paper's ablation; its cut is often empty.
+    """SBCGF with a cut that is not moved outwards: K_t = 0. The paper's ablation; its cut may be empty.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""SBCGI: stochastic bilevel conditional gradient for streams, and for finite sums too large to pass over; STORM estimates.
+"""SBCGI: stochastic bilevel conditional gradient with STORM estimates, for streams and for very large finite sums.
 
 Cao, Jiang, Abolfazli, Yazdandoost Hamedani and Mokhtari, Projection-free methods for stochastic simple bilevel
 optimization with convex lower-level problem, NeurIPS 2023, Algorithm 1.
 
 The rule is in ``cutting.py``, the estimate in ``estimates.py``. In the paper: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``,
-β_t = ρ_t is ``momentum(t)``, α_t is ``upper_momentum(t)``. Of a stream g(x_0) is the mean over a large batch, and its error
-becomes part of K_t. Where the ablation's cut is empty, the paper prints s_t = ∇ĝ_t, which need not lie in Z; the point of Z
-that violates the cut least is taken, s_t = argmin ⟨∇ĝ_t, s⟩.
+β_t = ρ_t is ``momentum(t)``, α_t is ``upper_momentum(t)``. On a stream g(x_0) is the mean over a large batch, and its error
+becomes part of K_t. Where the cut of the ablation is empty, the paper prints s_t = ∇ĝ_t, which need not lie in Z. Here it is
+the point of Z that violates the cut least, s_t = argmin ⟨∇ĝ_t, s⟩.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from tiebreak.schedules import ScheduleLike, constant, power
 
 ERRORS_OF_ANCHOR = 3.0  # standard errors of g(x_0) of a stream that become part of the slack, where no margin is given
 FIRST_SHARE = 0.05  # share of the queries for the first estimate of one level of a stream
-MOST_FIRST_SAMPLES = 100_000  # samples for it, whatever the budget
-ROWS_PER_DRAW = 500  # samples drawn together for it
+MOST_FIRST_SAMPLES = 100_000  # samples for this estimate at most, whatever the budget
+ROWS_PER_DRAW = 500  # rows drawn together for the first estimate of a stream
 
 
 @declared
 class SBCGI(SBCG):
     """Stochastic bilevel conditional gradient with STORM estimates.
 
-    With a margin, and on streams, the first estimates are careful ones: exact, or of a stream the mean over a large batch.
+    With a margin, and on streams, first estimates are careful: exact for a finite sum, the mean over a large batch for a
+    stream. Otherwise they are made of one batch.
 
     Examples
     --------
@@ -55,12 +56,12 @@ class SBCGI(SBCG):
     )
     batch_size: int | None = whole("Samples drawn at each level in an iteration.")
     anchor_samples: int | None = whole(
-        "Of a stream: samples for the first estimates of each level, g(x_0) among them, at most. If not given: a twentieth"
+        "For a stream: the most samples for the first estimates of each level, g(x_0) among them. If not given: a twentieth"
         " of the budget, 100,000, or what all iterations draw, whichever is least."
     )
     anchor_error: float | None = real(
-        "Of a stream: the standard error of g(x_0) at which no more samples are drawn for it. If not given, a twelfth of the"
-        " lower tolerance, where there is one. Three times the error that it has, or ``margin`` times, becomes part of K_t.",
+        "For a stream: the standard error of g(x_0) at which no more samples are drawn. If not given, a twelfth of the"
+        " lower tolerance, if there is one. Three times the error of g(x_0), or ``margin`` times, becomes part of K_t.",
         least=0.0,
     )
 
@@ -116,7 +117,7 @@ class SBCGI(SBCG):
             **found,
             "step": lambda: fitting_step(problem, self, horizon, exponent=2 / 3),
             "momentum": lambda: slow,
-            # f not convex moves far from where its estimate was exact; g, held by the cut, does not
+            # f not convex moves far from where its first estimate was made; g, held by the cut, does not
             "upper_momentum": lambda: self.momentum or (slow if problem.upper.convex else power(1.0, 2 / 3)),
             "initial": lambda: SpiderFW(level="lower", preset="paper") if paper else first_points(problem),
         }
@@ -153,7 +154,7 @@ class SBCGI(SBCG):
 
 @declared
 class SBCGIM(SBCGI):
-    """SBCGI with a cut that is not moved outwards: K_t = 0. The paper's ablation; its cut is often empty.
+    """SBCGI with a cut that is not moved outwards: K_t = 0. The paper's ablation; its cut may be empty.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop goes by."""
+    """What the loop uses."""
 
     upper: Exact  # all samples of f
     lower: Exact  # all samples of g
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps."""
+    """Take this many steps."""
     x, upper, lower = state.x, state.upper, state.lower
     for k in range(iterations):
         t = state.iteration[0]

@@ -26,11 +26,11 @@ from tiebreak.objectives.base import accumulate, draw
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, logarithmic, power, spider_slack, storm_slack
 
-SAMPLES = 256  # of each level, from which its constants are estimated
-LEAST_SAMPLES, ROOM = 16, 2**25  # fewer of them, if their gradients would be more numbers than this
-POINTS = 4  # random ones and as many atoms, at which noise is measured
-POWER_ROUNDS = 3  # to the steepest direction of a sample; for a linear model one is enough
-STRIDE = 1e-3  # of the diameter, over which gradients are compared
+SAMPLES = 256  # samples of each level, from which its constants are estimated
+LEAST_SAMPLES, ROOM = 16, 2**25  # samples at least, and numbers that the gradients of all of them may hold
+POINTS = 4  # random points, and as many atoms, at which noise is measured
+POWER_ROUNDS = 3  # rounds that find the steepest direction of a sample; for a linear model one is enough
+STRIDE = 1e-3  # share of the diameter over which gradients are compared
 
 
 Number = Any  # a float, or None until it is estimated
@@ -38,7 +38,7 @@ Number = Any  # a float, or None until it is estimated
 
 @dataclass(frozen=True)
 class Theory:
-    """What ``preset="theory"`` of SBCGI and SBCGF goes by. What is not given is estimated from the data.
+    """The constants of ``preset="theory"`` of SBCGI and SBCGF. Those that are not given are estimated from the data.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Theory:
 
     @property
     def watch(self) -> int:
-        """The iteration from which the point of least stationarity is kept, and begun anew whenever t doubles."""
+        """The iteration from which the point of least stationarity is kept, and begun again whenever t doubles."""
         return 1 if self.horizon is None or math.isinf(self.horizon) else max(1, math.ceil(self.horizon / 2))
 
 

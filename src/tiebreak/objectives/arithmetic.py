@@ -26,7 +26,7 @@ class Objective(Function):
     dimension : int or None
         Number of variables; None if any number will do.
     n_samples : int or ∞
-        Number of terms of the mean. An objective that is known exactly counts as one sample, a stream has no end of them.
+        Number of terms of the mean. An objective that is known exactly counts as one sample, a stream has infinitely many.
     lipschitz : float
         A constant L with ‖∇F(x) − ∇F(y)‖ ≤ L ‖x − y‖; NaN if it is not known.
     convex : bool or None
@@ -234,8 +234,8 @@ class _Sum(NamedTuple):
 class Sum(Objective, _Sum):
     """The sum of objectives, also written ``f + g``; the sum of one objective is that objective.
 
-    Terms of one sample, such as ``SquaredNorm()``, are known exactly and evaluated always. The samples of all other terms
-    are put one after the other: N = n_1 + n_2 + …, and a sample of term k counts N / n_k times, so that the mean of all is
+    Terms of one sample, such as ``SquaredNorm()``, are known exactly and always evaluated. The samples of all other terms
+    follow one another: N = n_1 + n_2 + …, and a sample of term k counts N / n_k times, so that the mean of all is
     the sum of the terms' means. Of a batch of B samples term k gets B n_k / N, rounded up or down at random so that this is
     its mean, and draws them itself: batches are unbiased, all samples together are exact, and B samples are B queries.
 

@@ -76,7 +76,7 @@ def lanczos_bound(
 
     After k steps of Lanczos' recursion from a random unit vector v the next vector is p(H) v, with p(s) = Π (s − θ_i) /
     Π β_i for the Ritz values θ and the off-diagonal entries β. It has length 1, so that |γ p(λ)| ≤ 1 for the component γ of
-    v along the eigenvector of the largest eigenvalue λ. But for a probability ε, |γ| ≥ ε √(π / 2d): then λ is at most the
+    v along the eigenvector of the largest eigenvalue λ. Except with probability ε, |γ| ≥ ε √(π / 2d): then λ is at most the
     number right of all θ at which p reaches √(2d / π) / ε. (Van Dorsselaer, Hochstenbach and van der Vorst, Numerische
     Mathematik 2000.)
 

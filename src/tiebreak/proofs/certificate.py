@@ -43,7 +43,7 @@ class Certificate(NamedTuple):
     Attributes
     ----------
     upper, lower : float
-        f(x) and g(x), exact on all samples; of a stream the mean over fresh ones.
+        f(x) and g(x), exact on all samples; for a stream the mean over fresh ones.
     upper_gap_bound : float
         f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if nothing bounds f* from
         below: f is not known to be convex, and has no ``floor``.
@@ -71,7 +71,7 @@ class Certificate(NamedTuple):
         Whether that probability rests on batch means of a stream being nearly normal, which is not proven; it is False where
         each stream has a ``value_range`` and a ``gradient_bound``.
     x : array, (d,)
-        The point of which all this is said: the one that was given, or the point of Z that it was moved to, if it was
+        The point that all this is about: the one that was given, or the point of Z to which it was moved because it was
         outside by more than rounding.
     """
 

@@ -45,8 +45,8 @@ def certify(
         better. A point that is outside by no more than the tolerance of ``contains`` is moved into the domain first; values
         and bounds are those of the point ``certificate.x`` that it is moved to.
     bundle : int
-        How many half-spaces to use at most, each for one pass over the data of both levels: that of x, those of ``points``,
-        and further ones at points of its own choice. More make the bounds tighter: some tens often by a factor of ten.
+        The most half-spaces to use: that of x, those of ``points``, and further ones at points of its own choice. Each costs
+        one pass over the data of both levels. More make the bounds tighter: some tens often by a factor of ten.
     points : arrays, optional
         Other points of the domain at which to evaluate both levels. Each may lower the least g that is known and gives one
         more half-space.
@@ -59,7 +59,7 @@ def certify(
         With a stream: the probability with which the bounds hold; 0.95 if not given. ``bundle`` and ``floors`` are for
         problems without a stream; ``points`` may lower the least g that is known.
     seed : int
-        With a stream: of the fresh samples.
+        With a stream: the seed of the fresh samples.
     check : bool
         Whether to compare gradients that a ``FiniteSum`` or a ``Stream`` computes with differences of values first, as
         :func:`check_gradient` does: with wrong ones nothing would hold.

@@ -93,16 +93,16 @@ def check_gradient(
     Parameters
     ----------
     objective : Objective
-        Each term of a sum is looked at by itself.
+        Each term of a sum is checked by itself.
     x : array, (d,)
-        Near which to compare.
+        The point near which to compare.
     domain : Domain, optional
         If it is given, the objective is evaluated at points of it alone, on the way from x to random points of it; else at
         points that differ from x by up to a twentieth of its length.
     samples : int
         How many samples to compare on. A stream draws as many.
     seed : int
-        Of the samples and the lines.
+        The seed of the samples and the lines.
 
     Returns
     -------

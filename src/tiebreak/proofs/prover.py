@@ -46,12 +46,12 @@ class Prover(ABC):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a run that goes on from a checkpoint must share."""
+        """What a run that continues from a checkpoint must share."""
         return {}
 
     @abstractmethod
     def cost(self, queries: int) -> int:
-        """Return how many samples a record takes after so many queries."""
+        """Return how many samples a record takes after this many queries."""
 
     @abstractmethod
     def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:

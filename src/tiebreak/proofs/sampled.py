@@ -61,7 +61,7 @@ def certify_sampled(
     """Return what fresh samples, as many at each level that is a stream, say about a point that does not depend on them.
 
     The point is moved into Z, in place, if it is outside by more than rounding. ``resumed`` tells whether the run that found
-    it was read from a checkpoint, so that a source of rows may have begun anew.
+    it was read from a checkpoint, so that a source of rows may have begun again.
     """
     ranges = [range_of(level, resumed) for level in problem[:2]]
     off, *others_off = (np.empty_like(x) for _ in range(1 + len(points)))

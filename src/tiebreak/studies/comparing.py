@@ -25,7 +25,7 @@ class Measure(NamedTuple):
 
 
 def compare(name: str, caption: str, traces: Traces, measures: Sequence[Measure], axis: str = "queries") -> Figure:
-    """Return a figure with one panel a measure and one line a method: mean and range over seeds."""
+    """Return a figure with one panel per measure and one line per method: mean and range over seeds."""
     panels = [
         Panel(
             measure.title,

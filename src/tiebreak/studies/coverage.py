@@ -133,7 +133,7 @@ class Coverage(Study):
             [kept_table(found), error_table(found)],
             claims(found),
             {
-                "problem": f"{DIMENSION} variables, 400 samples a level; the minimisers of g are a polygon",
+                "problem": f"{DIMENSION} variables, 400 samples per level; the minimisers of g are a polygon",
                 "runs": f"{repeats} of each kind, {QUICK_ITERATIONS if plan.quick else ITERATIONS} iterations",
                 "steps": "those of theory for f convex; for the automatic slack those of the preset",
                 "constants": "estimated from the data (Theory), δ = 0.1 for all iterations together, c = 1",

@@ -55,7 +55,7 @@ class Panel:
     lines : list of Line
     xlabel : str
     xscale, yscale : "linear", "log" or "symlog"
-        A logarithmic axis for signed numbers becomes a symmetric one; if but a few are zero these are not drawn.
+        A logarithmic axis for signed numbers becomes a symmetric one; if only a few are zero, these are not drawn.
     """
 
     title: str
@@ -122,7 +122,7 @@ def band_of(label: str, curves: Sequence[tuple[np.ndarray, np.ndarray]], style: 
 
 
 def draw(figure: Figure) -> matplotlib.figure.Figure:
-    """Draw all panels side by side, two or three a row, with one legend."""
+    """Draw all panels side by side, two or three per row, with one legend."""
     from matplotlib.figure import Figure as Canvas
 
     columns = 2 if len(figure.panels) == 4 else min(3, len(figure.panels))

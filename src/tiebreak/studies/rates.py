@@ -22,8 +22,8 @@ from tiebreak.studies.known import DIMENSION, RADIUS, Known, known
 from tiebreak.studies.study import Outcome, Plan, Runs, Section, Study, Table, Task
 from tiebreak.studies.tracing import solved, trace
 
-# Of the slack of theory: a round number, chosen so that it is just large enough in the study of coverage, on the same seeds.
-# What it keeps there is shown, therefore, and is no claim.
+# Share of the slack of theory: a round number, chosen to be just large enough in the study of coverage, on the same seeds.
+# What it keeps there is therefore shown, and is no claim.
 SHARE = 1 / 3000
 HORIZONS, QUICK_HORIZONS = tuple(1000 * 4**k for k in range(5)), (250, 1000, 4000)
 REPEATS, QUICK_REPEATS = 3, 1  # runs whose gaps are averaged, with new samples and the same data
@@ -165,7 +165,7 @@ class Rates(Study):
             [slope_table(found), slack_table(theory), race_table(racing)],
             claims(found, theory, racing),
             {
-                "problem": "8 variables, 400 samples a level, ℓ1 ball of radius 3; the minimisers of g are a polygon",
+                "problem": "8 variables, 400 samples per level, ℓ1 ball of radius 3; the minimisers of g are a polygon",
                 "horizons": ", ".join(map(str, QUICK_HORIZONS if plan.quick else HORIZONS)),
                 "constants": "estimated from the data (Theory), δ = 0.1, c = 1",
                 "race": f"{QUICK_QUERIES if plan.quick else QUERIES:,} samples; aR-IP-SeG with "

@@ -22,7 +22,7 @@ from tiebreak.studies.tracing import trace
 
 RADIUS = 10.0
 QUERIES, QUICK_QUERIES = 1_000_000, 60_000
-PASSES, QUICK_PASSES = 10_000, 1000  # over the data for a reference, where there is no other solver
+PASSES, QUICK_PASSES = 10_000, 1000  # passes over the data for a reference, where there is no other solver
 PLANTED = Source("planted")  # data with a tie
 PLANTED_FEATURES = 20  # features whose mean is the target
 METHODS = {"SBCGI": "sbcgi", "SBCGF": "sbcgf", "aR-IP-SeG": "arip-seg", "DBGD-sto": "dbgd-sto"}

@@ -39,7 +39,7 @@ def reproduce(
     jobs : int
         Processes; −1: as many as there are cores.
     echo : callable
-        Says what is going on.
+        Prints what is going on.
     progress : bool, optional
         Whether to show a bar; if not given, only in a terminal.
 

@@ -1,4 +1,4 @@
-"""Finished runs on disk: one small `.npz` and one `.json` a run, written so that a crash leaves both or neither."""
+"""Finished runs on disk: one small `.npz` and one `.json` per run, written so that a crash leaves both or neither."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The cut of a box as a continuous knapsack: coordinates go to their other bound, the cheapest for what they gain first.
 
 A coordinate changes its bound at its price, the λ at which c_i + λ a_i changes its sign. The search is for the price at
-which the cut is met. A few looks at ⟨a, s⟩ for some λ, passes that vector registers are good at, leave few coordinates in
-question, as long as prices are spread somewhat evenly; the first look is where normal entries would meet the cut. Those
+which the cut is met. A few looks at ⟨a, s⟩ for some λ, each a pass in vector registers, leave few coordinates in question if
+prices are spread somewhat evenly. The first look is where normal entries would meet the cut. Those
 in question are selected by pivots (Balas and Zemel 1980), in linear time whatever their order and spread is.
 """
 

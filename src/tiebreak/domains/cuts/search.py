@@ -29,7 +29,7 @@ from tiebreak.engine.vectors import abs_argmax, copy, dot, move
 MAX_PASSES = 1000  # passes at most; a polytope needs about ten, and so does a curved set
 CUT_ROUNDING = 4e-16  # relative difference of two values that rounding alone may explain
 GRANTED = 1e-14  # violation of the cut up to which an atom counts as inside, relative to the values at hand
-GAP = 1e-14  # duality gap at which the search ends, relative to the values at hand
+GAP = 1e-14  # duality gap below which the search stops, relative to the values at hand
 SECANTS = 4  # secants at most between two crossings: on a polytope the search ends at a crossing alone
 LINEAR = 0.25  # deviation of the slope from a line up to which the secant is trusted, relative to its range
 TINY = 1e-290  # size below which a reciprocal may overflow …

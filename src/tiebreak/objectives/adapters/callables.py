@@ -153,7 +153,7 @@ class Computed(Objective):
         Returns
         -------
         Product
-            With the parameters' names, other characters than letters and digits replaced by ``_``. Neighbours without a set
+            With the parameters' names, characters other than letters and digits replaced by ``_``. Neighbours without a set
             of their own are one part.
         """
         if not isinstance(self.value_and_grad, Oracle):
@@ -286,10 +286,10 @@ class FiniteSum(Computed):
         Number of variables.
     value_and_grad : callable
         ``value_and_grad(x, indices) -> (float, array of shape (dimension,))``: the mean of the terms at ``indices`` (an
-        integer array, in which an index may come more than once) and its gradient, at x. Both arrays are read-only. Bounds
+        integer array, in which an index may occur more than once) and its gradient, at x. Both arrays are read-only. Bounds
         take the value and each entry of the gradient to be right up to 1e-13 of it.
     convex : bool, optional
-        Whether the mean is convex, if that is known: bounds on the upper gap are given for convex objectives only.
+        Whether the mean is convex, if that is known: bounds on gaps are proven for convex objectives only.
     lipschitz : float, optional
         A smoothness constant, if one is known.
     strong_convexity : float, optional

@@ -30,7 +30,7 @@ def from_jax(
 ) -> FiniteSum | Stream:
     """Return the mean of a loss written in JAX, as an objective of the parameters in one vector.
 
-    Value and gradient are compiled by JAX once for each size of a batch, both points of a pair in one call.
+    JAX compiles value and gradient once per batch size. One call computes both points of a pair.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def from_jax(
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
     value_range, gradient_bound : optional
-        Of a stream: what is known of every sample, as in :class:`Stream`, for bounds that are proven.
+        For a stream: what is known of every sample, as in :class:`Stream`, for bounds that are proven.
     dtype : float64 or float32
-        In which it is computed, whatever the types of ``params`` and ``data`` are; JAX's own setting is not changed.
+        The precision of the computation, whatever the types of ``params`` and ``data``. JAX's own setting is not changed.
     rows : int
-        How many rows a call may take: larger batches, such as all data, are taken in pieces.
+        The most rows per call: larger batches, such as all data, are taken in pieces.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Sources of samples for a :class:`~tiebreak.Stream`: loaders, iterators of arrays, files that are read in pieces.
 
-Each is a ``draw(rng, size)`` that hands out the next rows, each once, whatever the sizes of the pieces that it reads. The
+Each is a ``draw(rng, size)`` that returns the next rows, each once, whatever the sizes of the pieces that it reads. The
 rows should come in random order: what a stream says of its expectation rests on independent samples. At its end it ends the
-run, or begins anew if it is to be repeated.
+run, or begins again if it is to be repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rows:
         Batches of any size: arrays, tensors, or tuples or dicts of them, whose first axis counts samples. A PyTorch
         ``DataLoader`` is such an iterable.
     repeat : bool
-        Whether to begin anew at the end. An iterator can be read only once; a list or a loader can be repeated.
+        Whether to begin again at the end. An iterator can be read only once; a list or a loader can be repeated.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def csv(
     rows : int
         How many rows to read at once.
     repeat : bool
-        Whether to begin anew at the end of the file.
+        Whether to begin again at the end of the file.
     **options
         Of ``pandas.read_csv``, such as ``sep=";"``.
 

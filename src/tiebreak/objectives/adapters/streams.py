@@ -1,4 +1,4 @@
-"""Objectives that are seen through fresh samples alone: an endless source in place of a data set."""
+"""Objectives that are seen through fresh samples alone: an endless source instead of a data set."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Stream(Computed):
     draw : callable
         ``draw(rng, size) -> batch``: as many fresh, independent samples, in any form. A source that is a function of ``rng``
         alone gives the same run for the same seed; ``tiebreak.sources`` reads files, loaders and iterators. A source that
-        comes to its end raises StopIteration, or returns fewer samples (the first axis of an array, or of the first array in
+        ends raises StopIteration, or returns fewer samples (the first axis of an array, or of the first array in
         a tuple or dict, counts them), and so ends the run.
     value_and_grad : callable
         ``value_and_grad(x, batch) -> (float, array of shape (dimension,))``: the mean of the loss over a batch and its
@@ -50,8 +50,8 @@ class Stream(Computed):
         Two numbers that the loss of every single sample lies between, at each x of the domain, if they are known.
     gradient_bound : float, optional
         A number that the Euclidean norm of the gradient of every single sample's loss does not exceed, at each x of the
-        domain, if one is known. With both, bounds on gaps are proven: they assume nothing of the distribution but that
-        samples are independent, and so not of a source that repeats itself. A batch that contradicts these limits raises an
+        domain, if one is known. With both, bounds on gaps are proven: they assume only that samples are independent,
+        so a source that repeats itself has no proven bounds. A batch that contradicts these limits raises an
         :class:`AssumptionError`, and ends a run.
 
     Examples

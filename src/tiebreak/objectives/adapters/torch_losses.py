@@ -30,7 +30,7 @@ def from_torch(
 ) -> FiniteSum | Stream:
     """Return the mean of a loss of a PyTorch module, as an objective of its parameters in one vector.
 
-    The module itself is changed by ``load`` alone. Parameters that do not require a gradient stay as they are.
+    Only ``load`` changes the module itself. Parameters that do not require a gradient stay as they are.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def from_torch(
         On the processor or a GPU: the data are moved to where its parameters are.
     loss : callable
         ``loss(module(inputs), targets) -> scalar``, the mean over a batch, such as ``torch.nn.functional.mse_loss``; further
-        arrays of a batch are passed after the targets, and ``loss(module(inputs))`` is asked if there are no targets.
+        arrays of a batch are passed after the targets, and ``loss(module(inputs))`` is called if there are no targets.
     data : tensors, Dataset, DataLoader or callable
         A tensor or a tuple (inputs, targets, …) with one row per sample, or a data set, which is read into memory. A
         ``DataLoader`` is a stream, repeated without end, whose expectation is the mean over its data set; it should shuffle.
@@ -46,11 +46,11 @@ def from_torch(
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
     value_range, gradient_bound : optional
-        Of a stream: what is known of every sample, as in :class:`Stream`, for bounds that are proven.
+        For a stream: what is known of every sample, as in :class:`Stream`, for bounds that are proven.
     dtype : float64 or float32
-        In which it is computed, whatever the types of the parameters and the data are.
+        The precision in which it is computed, whatever the types of the parameters and the data are.
     rows : int
-        How many rows a call may take: larger batches, such as all data, are taken in pieces.
+        The most rows per call: larger batches, such as all data, are taken in pieces.
 
     Returns
     -------
