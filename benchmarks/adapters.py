@@ -17,7 +17,7 @@ from timing import Row, Size, Target, seconds, show, size_asked, take_turns
 from tiebreak import SBCGI, L1Ball, Problem, from_jax, from_torch
 
 ROWS, BATCH = 64, 16
-SHARE = 1.5  # times as long as the bare calls that an iteration may take
+SHARE = 1.5  # time that an iteration may take, in units of the bare calls
 CLOCK = time.process_time  # clock of all threads: gradients are computed by several
 
 

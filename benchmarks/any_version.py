@@ -1,7 +1,7 @@
 """A process that times the iterations of whichever version of the package it finds, for ``versions.py``.
 
 It reads the names of methods from standard input and answers each with the seconds of an iteration, as ``minimize`` reports
-them. It goes by nothing but names that all versions have. Its arguments are the samples and variables of a level, and the
+them. It uses only names that all versions have. Its arguments are the samples and variables of a level, and the
 share of the usual iterations that it is to take.
 """
 

@@ -11,7 +11,7 @@ from tiebreak.engine import kernel
 
 
 class Bank(NamedTuple):
-    """Instances min ⟨c, s⟩ : s ∈ Z, ⟨a, s⟩ ≤ b, one a row."""
+    """Instances min ⟨c, s⟩ : s ∈ Z, ⟨a, s⟩ ≤ b, one per row."""
 
     c: np.ndarray
     a: np.ndarray

@@ -19,7 +19,7 @@ from tiebreak.domains.cuts.search import MAX_PASSES, dual_search
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import abs_argmax
 
-DIMENSION = 730  # of the regression problem
+DIMENSION = 730  # variables of the regression problem
 BANK_SIZE = 24  # instances that together stay in a core's cache, as the vectors of a run do
 GROWTH = (10**3, 10**4, 10**5, 10**6, 10**7)
 BALL = L1Ball(1.0)

@@ -10,7 +10,7 @@ looked at once, for the numbers below.
 - "validation": as "l1", but a quarter of the training part is held out, and of the best fits the one with the least error
   there is taken.
 
-Run ``python benchmarks/diabetes.py``, with a number for so many splits of the samples, with ``--quick`` for two.
+Run ``python benchmarks/diabetes.py``, with a number for as many splits of the samples, with ``--quick`` for two.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import tiebreak
 from tiebreak.learn import TieBreakRegressor
 
 FEATURES = 10
-RADII = np.geomspace(30.0, 300.0, 13)  # the targets have a standard deviation of 77, the features one of 1
-PRODUCTS = (1.0, 1.5, 2.0, 3.0)  # what a product of features counts, where a feature counts 1
+RADII = np.geomspace(30.0, 300.0, 13)  # radii for targets with a standard deviation of 77, and features with one of 1
+PRODUCTS = (1.0, 1.5, 2.0, 3.0)  # weights of a product of features, where a feature counts 1
 
 
 class Products(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 from campaign.trials import Round, kind
 
 ROOT = Path(__file__).parents[1]
-KILLS = 5  # per round
+KILLS = 5  # kills per round
 AT_ONCE = 6
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-DIGITS = 60  # of logarithms and exponentials, which alone are not exact
-DOUBT = Fraction(1, 10**50)  # relative: how wrong they may be
+DIGITS = 60  # digits of logarithms and exponentials, which alone are not exact
+DOUBT = Fraction(1, 10**50)  # relative error that they may have
 CONTEXT = decimal.Context(prec=DIGITS, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
 

@@ -24,7 +24,7 @@ import tiebreak
 from tiebreak.driver import run
 from tiebreak.engine.files import write_atomically
 
-MOST_KILLS = 4  # of one run
+MOST_KILLS = 4  # kills of one run at most
 COLUMNS = [name for name in tiebreak.Record._fields if name != "seconds"]
 
 
@@ -109,7 +109,7 @@ def kill_and_resume(name: str, seed: int, seconds: float, rng: random.Random, fo
 
 
 def fill_disk(name: str, seed: int, rng: random.Random, folder: Path) -> dict[str, Any]:
-    """Let no file grow as large as the checkpoint: a run that goes on must end well, and leave the last one as it is.
+    """Let no file grow as large as the checkpoint: a run that continues must end well, and leave the last one as it is.
 
     A run that begins on such a disk is refused, by an error that names the argument.
     """

@@ -28,10 +28,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "domains"))  # wher
 from cases import CASES
 from solvers import stated
 
-FEASIBLE, OPTIMAL = 1e-10, 1e-9  # relative: what docs/sets.md promises of a cut
+FEASIBLE, OPTIMAL = 1e-10, 1e-9  # relative accuracy of a cut that docs/sets.md promises
 PLANTED, ASKED = 40, 25  # trials per round
 EXTREMES = (0, 0, 0, 27, -27, 300, -300, 980, -1040)  # powers of two that c and a are multiplied by
-BEGIN = "import numpy as np, tiebreak, tiebreak.domains\n"  # of a script that repeats a finding
+BEGIN = "import numpy as np, tiebreak, tiebreak.domains\n"  # beginning of a script that repeats a finding
 STATED = {case.name: case for case in CASES}
 
 

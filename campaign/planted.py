@@ -24,10 +24,10 @@ from campaign.exact import Exact
 from campaign.recipes import Recipe, text
 from campaign.sets import NO_UNITS, OWN_UNITS, PARTS, SETS, grid
 
-POWERS = (0, 0, 27, -27)  # of two, in units: about 10^±8
+POWERS = (0, 0, 27, -27)  # powers of two that are units: about 10^±8
 LOSSES = ("LeastSquares", "Huber", "Logistic", "ConeDistance")
 KINDS = (*LOSSES, "SquaredNorm", "sparse", "weighted", "Scaled", "Sum", "FiniteSum")
-ONE_UNIT = ("SquaredNorm", "Sum")  # can be planted where all coordinates have the same unit
+ONE_UNIT = ("SquaredNorm", "Sum")  # objectives that can be planted where all coordinates have one unit
 
 
 class NotExact(Exception):

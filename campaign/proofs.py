@@ -18,10 +18,10 @@ from campaign.sets import SETS
 from campaign.trials import Round, kind
 from tiebreak.domains import settle
 
-PROBLEMS = 5  # per round
-BUNDLES = 0.02  # of the problems that are asked for several half-spaces at a point, which takes a thousand times as long
-KEPT = 0.2  # of the certificates whose floors the next ones start from
-FURTHEST = 2.0**-10  # of a point outside, relative to its size: where the search for the edge of what is accepted begins
+PROBLEMS = 5  # problems per round
+BUNDLES = 0.02  # share of the problems with several half-spaces at one point, which takes a thousand times as long
+KEPT = 0.2  # share of the certificates whose floors the next ones start from
+FURTHEST = 2.0**-10  # distance outside, relative to the point, at which the search for the edge of what is accepted begins
 
 
 @kind("proofs", each=SETS, weight=25.0)

@@ -29,7 +29,7 @@ def planted_runs(trial: Round, method: str) -> None:
 
 @kind("compiled runs", each=COMPILED, weight=1.0)
 def compiled_runs(trial: Round, name: str) -> None:
-    """Run the default method, compiled, on objectives of one type: each pair of types would be compiled anew."""
+    """Run the default method, compiled, on objectives of one type: each pair of types would be compiled separately."""
     one_run(trial, name, "auto", 20 * BUDGET, kinds=("LeastSquares",))
 
 

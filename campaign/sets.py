@@ -15,9 +15,9 @@ from numpy.random import Generator
 
 from campaign.recipes import Recipe
 
-FINE = 2.0**-14  # what entries are multiples of
-PARTS = ("D", "w", "weights")  # of a product
-SIDES = (0.0, 0.5, 1.0)  # of a dyadic mean
+FINE = 2.0**-14  # number of which entries are multiples
+PARTS = ("D", "w", "weights")  # names of the parts of a product
+SIDES = (0.0, 0.5, 1.0)  # weights in a dyadic mean
 
 
 class Place(NamedTuple):
@@ -400,5 +400,5 @@ SETS: dict[str, Callable[[Generator, int], Place]] = {
     "NuclearBall": nuclear_ball,
     "Spectrahedron": spectrahedron,
 }
-OWN_UNITS = {"Box", "WeightedL1Ball", "Hull", "Polytope"}  # each coordinate may have a unit of its own
-NO_UNITS = {"Birkhoff"}  # has a size of its own
+OWN_UNITS = {"Box", "WeightedL1Ball", "Hull", "Polytope"}  # sets whose coordinates may each have a unit of its own
+NO_UNITS = {"Birkhoff"}  # sets with a size of their own

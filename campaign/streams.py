@@ -13,7 +13,7 @@ from campaign.trials import Round, kind
 from tiebreak.engine import interpreted
 
 TRIES, DELTA = 60, 0.05
-SUSPICION = 1e-6  # the probability with which a bound that keeps its promise may be called wrong
+SUSPICION = 1e-6  # probability with which a bound that keeps its promise may be called wrong
 SAMPLES = 400
 RARE = {"common": 0.5, "rare": 1e-2, "very rare": 1e-3}
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-REFUSAL = "other units or fewer rows can help"  # of a polytope that HiGHS cannot handle
+REFUSAL = "other units or fewer rows can help"  # message for a polytope that HiGHS cannot handle
 SHOWN = 3  # findings of one kind that are printed in full
 
 

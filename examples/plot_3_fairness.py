@@ -5,8 +5,8 @@ Fair among those that are right
 Labels and features that favour a group teach a classifier to do the same. fairlearn's reductions bound the difference
 between the groups on the labelled samples, and refit. Where labels are few and features many, there is another way:
 among all classifiers that are right on the labelled samples, take one whose scores have little covariance with the
-group, over *everyone* whose features are known, labelled or not. That is the case it is made for: with many labels
-and few features there is no tie to break, and a bound on the difference serves better.
+group, over *everyone* whose features are known, labelled or not. This works for few labels and many features.
+With many labels and few features there is no tie to break, and a bound on the difference serves better.
 """
 
 import warnings
@@ -68,8 +68,8 @@ for weight in (0.0, 1.0, 3.0, 10.0, 100.0):
 # fairlearn
 # ---------
 #
-# It gets the labelled people, and one bound on the difference after another; for the last bound, fifty iterations in
-# place of four give the same. The penalty is the best of the powers of ten by cross-validation.
+# fairlearn gets the labelled people, and one bound on the difference after another. For the last bound, fifty
+# iterations give the same as four. The penalty is the best of the powers of ten by cross-validation.
 
 warnings.filterwarnings("ignore", category=DeprecationWarning, module="fairlearn")  # with recent versions of pandas
 base = LogisticRegression(C=0.01)

@@ -17,7 +17,7 @@ from tiebreak.learn import ContinualDictionaryLearning
 images, digit = load_digits(return_X_y=True)
 images = images / np.linalg.norm(images, axis=1, keepdims=True)
 tasks = [images[np.isin(digit, wanted)][:100] for wanted in ((0, 1, 2, 3), (4, 5, 6), (7, 8, 9))]
-NONZERO = 5  # atoms in an image
+NONZERO = 5  # atoms per image
 
 
 def lost(points, atoms):
@@ -30,8 +30,8 @@ def lost(points, atoms):
 # Two learners, three tasks
 # -------------------------
 #
-# Both end with as many atoms. The other one starts from the atoms that it has, and is fitted to the images of the
-# day.
+# Both end with the same number of atoms. The second one starts from the atoms that it has, and is fitted to the images
+# of the current task.
 
 kept, refitted = [], []
 learner = ContinualDictionaryLearning(

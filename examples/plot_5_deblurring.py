@@ -2,7 +2,7 @@
 Sharpen an image: which of the scenes that explain the photograph?
 ==================================================================
 
-A camera blurs a scene of 32 × 32 cells and records 16 × 16 pixels. Endlessly many scenes explain the photograph
+A camera blurs a scene of 32 × 32 cells and records 16 × 16 pixels. Infinitely many scenes explain the photograph
 perfectly: all of them are minimisers of the same least squares over the box 0 ≤ brightness ≤ 1. The second objective
 chooses the one of least norm, so that nothing is in the picture that the photograph does not ask for.
 """
@@ -36,8 +36,8 @@ photograph = camera @ scene.ravel()
 # Some scene, and the one of least norm
 # -------------------------------------
 #
-# Accelerated gradients on the misfit alone find a scene that explains the photograph; which one, depends on where
-# they start.
+# Accelerated gradients on the misfit alone find a scene that explains the photograph. Which one they find depends on
+# where they start.
 
 explains = tiebreak.LeastSquares(camera, photograph)
 problem = tiebreak.Problem(tiebreak.SquaredNorm(), explains, tiebreak.Box(np.zeros(SIDE**2), np.ones(SIDE**2)))
@@ -51,7 +51,7 @@ print(smallest)
 # ---------------------------
 #
 # Where the scene is black or white the box leaves no choice, but in the grey wall it does. The error is the root of
-# the mean square over all cells, the misfit what remains unexplained of the photograph.
+# the mean square over all cells. The misfit is what remains unexplained of the photograph.
 
 shown = {
     "the photograph": photograph,

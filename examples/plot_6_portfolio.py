@@ -4,7 +4,7 @@ A robust portfolio, with as little trading as possible
 
 A portfolio must keep a promise in each of thirty market scenarios: even in a bad month, its return is not below a
 floor. These are thirty second-order cone constraints. Of all portfolios that keep all promises, which one is nearest
-to what we hold today? And if no portfolio keeps them all, which of those that break them least?
+to what we hold today? And if no portfolio keeps them all, which one is nearest among those that break them least?
 """
 
 import matplotlib.pyplot as plt
@@ -13,13 +13,13 @@ import numpy as np
 import tiebreak
 
 rng = np.random.default_rng(4)
-ASSETS, SCENARIOS, FLOOR, CAUTION = 12, 30, -4.0, 1.64  # the floor in per cent a month; 1.64 deviations: one month in twenty
+ASSETS, SCENARIOS, FLOOR, CAUTION = 12, 30, -4.0, 1.64  # floor in per cent per month; 1.64 deviations: one month in twenty
 
 # %%
 # Scenarios
 # ---------
 #
-# Each scenario has expected returns and a covariance, given by a factor L with covariance L Lᵀ; in per cent a month.
+# Each scenario has expected returns and a covariance, given by a factor L with covariance L Lᵀ, in per cent per month.
 # The later assets earn more and are riskier.
 
 risk = np.linspace(1.0, 7.0, ASSETS)

@@ -49,7 +49,7 @@ robust = tiebreak.minimize(problem, "pb-apg", max_iterations=3000)
 print(robust)
 
 # %%
-# The other one is what gradients from a random start find when they look at the training loss alone.
+# For comparison: the last layer that gradients on the training loss alone find from a random start.
 
 start = problem.domain.project(rng.standard_normal(HIDDEN + 1))
 usual = tiebreak.minimize(problem, tiebreak.FISTA(level="lower"), x0=start, max_iterations=3000)

@@ -3,10 +3,10 @@ A stream, and bounds with a confidence
 ======================================
 
 Parcels take one of twelve routes. How long a route takes is seen only from trips, which come one by one and are not
-stored. Four routes are the fastest in the mean, all the same, but nobody knows. We want the least expected time and,
-among all ways to reach it, the one that spreads the parcels most evenly. On a stream nothing is known exactly; still
-each answer has bounds, which hold with a probability that you choose. They are approximate here: nobody knows how long a
-trip may take at most, and so they assume that the mean of many trips is nearly normal.
+stored. Four routes are equally fast on average, and faster than all others, but nobody knows which. We want the least
+expected time and, among all ways to reach it, the one that spreads the parcels most evenly. On a stream nothing is known
+exactly. Still each answer has bounds, which hold with a probability that you choose. They are approximate here: nobody
+knows how long a trip may take at most, so they assume that the mean of many trips is nearly normal.
 """
 
 import matplotlib.pyplot as plt
@@ -15,11 +15,11 @@ import numpy as np
 import tiebreak
 
 times = np.array([38.0, 30.0, 41.0, 34.0, 30.0, 36.0, 45.0, 30.0, 35.0, 30.0, 33.0, 39.0])  # minutes, in the mean
-SPREAD = 0.05  # of the logarithm of the time of a trip
+SPREAD = 0.05  # standard deviation of the logarithm of the time of a trip
 
 
 def draw(rng, size):
-    """Return the times of some days, one trip a route."""
+    """Return the times of some days, one trip per route."""
     return times * np.exp(SPREAD * rng.standard_normal((size, times.size)) - 0.5 * SPREAD**2)
 
 
@@ -35,8 +35,8 @@ problem = tiebreak.Problem(upper=tiebreak.SquaredNorm(), lower=stream, domain=ti
 # One run
 # -------
 #
-# The method is SBCGI, which needs a few samples an iteration. It moves its cut outwards by three standard errors of its
-# estimates. The callback keeps the points on the way, to compare them with the truth, which is known here because
+# The method is SBCGI, which needs a few samples per iteration. It moves its cut outwards by three standard errors of its
+# estimates. The callback keeps the points on the way, to compare them with the truth. The truth is known here because
 # the data are generated.
 
 points = []
@@ -48,8 +48,8 @@ gaps = np.array(points) @ times - times.min()
 # More fresh samples, better bounds
 # ---------------------------------
 #
-# ``certify`` looks at the answer with samples that the run has not seen. With ``confidence=0.99`` it should err about once
-# in a hundred times at most.
+# ``certify`` looks at the answer with samples that the run has not seen. With ``confidence=0.99`` it should err at most
+# once in a hundred times.
 
 sizes = [500, 2000, 8000, 32_000, 128_000]
 certificates = [tiebreak.certify(problem, result.x, samples=size, confidence=0.99) for size in sizes]
@@ -59,7 +59,7 @@ certificates = [tiebreak.certify(problem, result.x, samples=size, confidence=0.9
 # -------------------------------
 #
 # The run first looks for a fast route, and then spreads the parcels as far as the accuracy of its estimates allows.
-# No bound is below the truth, which they do not know.
+# No bound is below the truth, which the bounds do not know.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 order = np.argsort(times, kind="stable")

@@ -77,7 +77,7 @@ TAKES_VECTORS = {
     "SquaredNorm center": ("center", SquaredNorm),
     "SquaredCovariance sensitive": ("sensitive", lambda bad: tiebreak.SquaredCovariance(A, bad)),
 }
-TAKES_POINTS = {  # for which small numbers are as good as any
+TAKES_POINTS = {  # names for which small numbers are as good as any
     "Hull points": ("points", tiebreak.Hull),
     "Box lower": ("lower", lambda bad: tiebreak.Box(bad, [1.0, 1.0])),
     "L2Ball center": ("center", lambda bad: tiebreak.L2Ball(1.0, bad)),

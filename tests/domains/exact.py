@@ -14,7 +14,7 @@ from tiebreak.domains.products import Pair
 from tiebreak.domains.spectral import defects
 
 Exact = list[Fraction]
-DIGITS = 2**200  # of a root, relative
+DIGITS = 2**200  # relative precision of a root
 
 
 def exact(x: Any) -> Exact:

@@ -17,8 +17,8 @@ import scipy.sparse
 from cases import Case
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
 
-FEASIBILITY = 1e-10  # the tightest tolerance that HiGHS allows
-ACCURACY = 1e-10  # that Clarabel is asked for; it stops earlier where rounding does not let it get there
+FEASIBILITY = 1e-10  # tightest tolerance that HiGHS allows
+ACCURACY = 1e-10  # accuracy that Clarabel is asked for; it stops earlier where rounding prevents it
 
 
 class Answer(NamedTuple):

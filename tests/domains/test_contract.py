@@ -85,7 +85,7 @@ def spread(case: Case, domain, c) -> float:
 
 @EVERY
 def test_the_cut_is_feasible_and_optimal(case):
-    """2000 cuts a set: feasible to 1e-10, optimal to 1e-9 by weak duality, and to 1e-9 of what an independent solver says.
+    """2000 cuts per set: feasible to 1e-10, optimal to 1e-9 by weak duality, and to 1e-9 of what an independent solver says.
 
     The solver is asked about each of them. It is right up to its own doubt (its duality gap and residuals), which is added
     to what is allowed. Where a cut all but misses the set a tiny slack is worth much: the multiplier tells how much.

@@ -28,8 +28,8 @@ from tiebreak.engine import interpreted
 from tiebreak.proofs.concentration import SampleRange, range_of
 
 REPEATS, DELTA = 300, 0.4
-COSTS = np.array([1.0, 0.0, 0.0])  # of g: at its minimisers x_1 = −1
-GAINS = np.array([-0.5, 1.0, 0.0])  # of f: at the solution x_2 = −1
+COSTS = np.array([1.0, 0.0, 0.0])  # gradient of g: at its minimisers x_1 = −1
+GAINS = np.array([-0.5, 1.0, 0.0])  # gradient of f: at the solution x_2 = −1
 X = np.array([0.1, -0.2, 0.3])
 
 
@@ -109,7 +109,7 @@ def test_there_is_no_upper_gap_if_f_is_not_known_to_be_convex():
 # Samples that are bounded
 
 RARE, LOSS, PRICE = 1e-3, 100.0, 0.01  # an event, what it costs at x = 0, and the price of being safe from it at x = 1
-MISSED = RARE * LOSS - PRICE  # the gap of x = 0
+MISSED = RARE * LOSS - PRICE  # gap of x = 0
 KNOWN = {"value_range": (-LOSS, LOSS), "gradient_bound": LOSS}
 
 
