@@ -116,7 +116,7 @@ def check_identity(path: Path, stored: dict[str, Any], current: dict[str, Any], 
         if before != now:
             raise CheckpointError(
                 f"the checkpoint {path} is of another run: its `{name}` is {before}, this one's is {now}; give another path,"
-                f" or the arguments of that run to go on with it"
+                f" or the arguments of that run to continue it"
             )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tiebreak.driver.result import Result
 
 COLOURS = ["#2a6fbb", "#d1642b", "#3a8f5c", "#8a5aa8", "#b0892d", "#c2486d", "#4b9fb3", "#6b6b6b"]
-LEGEND_COLUMNS = 6  # entries of a legend beside each other
+LEGEND_COLUMNS = 6  # entries per row of a legend
 
 
 def plot_results(results: Mapping[str, Result]) -> Figure:

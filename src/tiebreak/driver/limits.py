@@ -1,4 +1,4 @@
-"""What a run is asked for: where to start, when to stop; the clock that it goes by, and what it has spent."""
+"""What a run is asked for: where to start, when to stop; its clock, and what it has spent."""
 
 from __future__ import annotations
 

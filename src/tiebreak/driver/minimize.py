@@ -59,9 +59,9 @@ def minimize(
         Seconds from the call to the result, with all evaluations for the history and the bounds; only compilation is not
         counted. Bounds for which there is no time are left out. What is computed in a given time differs from run to run.
     tol : (float, float), optional
-        (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are looked at with each record.
+        (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are computed with each record.
     x0 : array or Result, optional
-        A point of the domain to start from, or a result to go on from, with what was proven on the way to it. The methods
+        A point of the domain to start from, or a result to continue from, with what was proven on the way to it. The methods
         that cut keep g near g(x0), so it should nearly minimise g. If it is not given, a tenth of the budget goes to
         finding such a point.
     seed : int
@@ -71,12 +71,12 @@ def minimize(
     progress : bool, optional
         Whether to show a progress bar; if not given, only in a terminal.
     checkpoint : path, optional
-        File to which the run is saved every few seconds and at its end. If it exists, the run goes on from there and ends
-        bit for bit where an uninterrupted one does; a run of another problem, with other functions, data or ``x0``, is
-        refused, and so is a second run at the same time. A run of a stream is resumed so if the samples are a function of
-        ``rng``; any other source is read on from where it is, so that the run goes on with other samples. With a larger
-        ``max_queries`` or ``max_iterations`` a run goes on too, unless its method plans for the whole budget; the search for
-        its first point stays as long as it was. No other file is ever written over.
+        File to which the run is saved every few seconds and at its end. If it exists, the run continues from there and
+        ends bit for bit where an uninterrupted one does. A run of another problem, with other functions, data or ``x0``, is
+        refused, and so is a second run at the same time. On a stream the bits are the same if the samples are a function of
+        ``rng``. Any other source is read further from where it is, so that the run continues with other samples. A larger
+        ``max_queries`` or ``max_iterations`` extends a run, unless its method plans for the whole budget; the search for its
+        first point stays as long as it was. No other file is ever overwritten.
     confidence : float
         With a stream at a level: the probability with which the bounds of the result hold. They come from fresh samples,
         which are not counted as queries: 0.15 of the samples drawn so far for a record, 256 to 100,000. They are proven if
@@ -136,7 +136,7 @@ def minimize(
             run.checkpoint = Checkpoint(path, run)
             if stored is not None:
                 run.checkpoint.resume(*stored)
-        if check and not run.records:  # one that goes on was checked when it began
+        if check and not run.records:  # a run that continues was checked when it began
             check_gradients(problem, start)
             prover.check = True
         with Progress(limits.countable, visible) as run.progress:

@@ -138,7 +138,7 @@ class Result:
         Time of the method, with the constants that it needs, without compilation and the evaluations for the history: to
         compare methods.
     wall_seconds : float
-        Time from the call to the result, with everything, also of the runs that it goes on from by a checkpoint.
+        Time from the call to the result, with everything, including earlier parts of the run before a checkpoint.
     history : History
     problem : Problem or None
         What was solved; None if the result was read from a file without it.
@@ -244,7 +244,7 @@ class Result:
         """Read a result that :meth:`save` wrote.
 
         All numbers are what they were. ``method`` has its ``name`` and its ``parameters`` as plain data, schedules as text,
-        and cannot be run; an ``error`` comes back as a RuntimeError with its text. A run can go on from the result,
+        and cannot be run; an ``error`` comes back as a RuntimeError with its text. A run can continue from the result,
         ``minimize(problem, x0=loaded)``: what was proven counts if the problem is known to be the same one, by a digest of
         all its data. Python functions have none: give their problem here.
 

@@ -21,7 +21,7 @@ PLAIN = (
     *("upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity"),
     *("message", "iterations", "empty_cuts", "seconds", "wall_seconds"),
 )
-SAME = 1e-9  # relative: by how much values of the same functions may differ from one machine to another
+SAME = 1e-9  # relative difference of values of the same functions from one machine to another
 
 
 class SavedMethod(NamedTuple):
@@ -118,7 +118,7 @@ def _digest(result: Result) -> str | None:
 
 
 def _layout(part: np.ndarray, x: np.ndarray) -> dict[str, Any]:
-    """Return where a view of x begins in its memory, and how it goes on."""
+    """Return where a view of x begins in its memory, and its strides."""
     start = part.__array_interface__["data"][0] - x.__array_interface__["data"][0]
     return {"shape": list(part.shape), "offset": start, "strides": list(part.strides)}
 

@@ -1,4 +1,4 @@
-"""The checkpoint of a run: what is stored of it, and which run may go on from there."""
+"""The checkpoint of a run: what is stored of it, and which run may continue from there."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class Checkpoint:
         self._saved_at = run.clock.wall
 
     def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Let the run go on from what is stored here; raise if that is of another run."""
+        """Let the run continue from what is stored here; raise if that is of another run."""
         try:
             self._check_same_run(meta["identity"])
             self._restore(meta, arrays)
         except CheckpointError:
             raise
         except (KeyError, ValueError, TypeError) as error:
-            message = f"the checkpoint {self.path} is damaged ({error}); give another path, or delete it to start anew"
+            message = f"the checkpoint {self.path} is damaged ({error}); give another path, or delete it to start again"
             raise CheckpointError(message) from error
         self._saved_at = self._run.clock.wall
 
@@ -93,7 +93,7 @@ class Checkpoint:
             raise CheckpointError(
                 f"the checkpoint {self.path} is of a run with {_budget(stored, differing)}, which cannot be extended to"
                 f" {_budget(now, differing)}: {reason}; give that budget to finish it, or another path; x0=result"
-                f" goes on from a result"
+                f" continues from a result"
             )
         checkpoint.check_identity(self.path, stored, now, CONFIGURED)
         if less := [name for name in differing if now[name] < stored[name]]:

@@ -44,7 +44,7 @@ class Timetable:
             self._improving_seconds = 2 * MAX_ATOMS * (PROGRAM_SECONDS + self._clock.counted - began)
 
     def fitting(self, phase: Phase, evaluations: np.ndarray, queries: int) -> int:
-        """Return how many of the next iterations, with so many evaluations each, can be made in time."""
+        """Return how many of the next iterations, with this many evaluations each, can be made in time."""
         each = self._record_seconds / self._record_cost
         needed = np.maximum(phase.pace * np.arange(1, evaluations.size + 1), each * np.cumsum(evaluations))
         left = self._left(queries)
