@@ -171,7 +171,7 @@ def test_a_file_that_is_no_result_is_neither_read_nor_written_over(problem, tmp_
     mine = tmp_path / "mine.npz"
     np.savez(mine, A=np.eye(3))
     content = mine.read_bytes()
-    with pytest.raises(ValueError, match="mine.npz is no saved result, .*; it is not written over: give another path"):
+    with pytest.raises(ValueError, match="mine.npz is no saved result, .*; it is not overwritten: give another path"):
         result.save(mine)
     assert mine.read_bytes() == content
     with pytest.raises(ValueError, match="mine.npz is no saved result, .*; give the path of a file that Result.save wrote"):

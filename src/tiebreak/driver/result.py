@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Status(Enum):
     """Why a run ended, as a sentence."""
 
-    CERTIFIED = "certified: both bounds (for f not convex, the lower bound and the stationarity) are within `tol`"
+    CERTIFIED = "certified: the bounds of both gaps (for f not convex, the lower one and the stationarity) are within `tol`"
     QUERIES = "budget spent: `max_queries` samples were drawn"
     ITERATIONS = "budget spent: `max_iterations` were made"
     TIME = "budget spent: `time_limit` has passed"

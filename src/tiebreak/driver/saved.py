@@ -44,7 +44,7 @@ def save(result: Result, path: Any) -> None:
     """Write a result to a file; see :meth:`Result.save`."""
     place = checkpoint.place(path, "path")
     if place.exists():
-        checkpoint.load(place, RESULT._replace(advice="it is not written over: give another path"))
+        checkpoint.load(place, RESULT._replace(advice="it is not overwritten: give another path"))
     certificate, half_spaces = packed(result.certificate)
     meta = {
         **{name: _plain(getattr(result, name)) for name in PLAIN},

@@ -17,7 +17,7 @@ def write_atomically(path: Path, content: bytes | Callable[[BinaryIO], Any], mar
     content : bytes or callable
         What the file holds, or a function that writes it into an open file.
     mark : str
-        Part of the other name. Without one it is always the same, so that what a killed process leaves is written over;
+        Part of the other name. Without one it is always the same, so that what a killed process leaves is overwritten;
         processes that write one file at the same time need different marks.
     """
     temporary = path.with_name(f"{path.name}{mark}.part")
