@@ -40,19 +40,19 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the loop of FISTA goes by."""
+    """What the loop of FISTA uses."""
 
     level: Any  # Upper or Lower
     failure: int  # what the loop returns when F is not finite
     estimate: Any  # all samples
     step: Any  # γ_t
     inertia: float  # α
-    smoothness: float  # L as it is given; 0 if steps do not go by it
+    smoothness: float  # L as it is given; 0 if steps do not depend on it
 
 
 @kernel
 def advance(problem, state, plan, iterations, keys):
-    """Take so many steps of FISTA."""
+    """Take this many steps of FISTA."""
     objective, glide, gradient = objective_of(plan.level, problem), state.glide, state.memory.direction
     for k in range(iterations):
         glide_on(state.x, glide, plan.inertia)
