@@ -92,9 +92,9 @@ def methods(
     from tiebreak.methods import METHODS
 
     if name is not None:
-        if name not in METHODS:
+        if name.lower() not in METHODS:
             raise typer.BadParameter(f"there is no method {name!r}; there are {', '.join(METHODS)}", param_hint="NAME")
-        typer.echo(_parameters(METHODS[name]))
+        typer.echo(_parameters(METHODS[name.lower()]))
         return
     head = ("name", "setting", "needs", "rates: upper; lower", "citation")
     rows = [(cls.name, cls.setting, cls.needs, cls.rates, cls.citation) for cls in METHODS.values()]

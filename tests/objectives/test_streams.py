@@ -201,7 +201,7 @@ def test_no_more_samples_are_drawn_for_the_anchor_than_its_accuracy_takes():
 def test_the_anchor_s_samples_follow_from_the_budget():
     def samples(**budget):
         with interpreted():
-            return minimize(PROBLEM, "sbcgi", x0=TRUTH, **budget).method.anchor_samples
+            return minimize(PROBLEM, SBCGI(batch_size=1), x0=TRUTH, **budget).method.anchor_samples
 
     assert samples(max_queries=2000) == 100
     assert samples(max_iterations=40) == 40

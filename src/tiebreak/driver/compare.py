@@ -217,6 +217,8 @@ def _labelled(methods: Any) -> dict[str, Method]:
     """Return configured methods by label; in a list, methods of one name are numbered."""
     if isinstance(methods, Mapping):
         found = {str(label): as_method(method) for label, method in methods.items()}
+        if len(found) < len(methods):
+            raise ValueError(f"`methods` must have labels that differ as texts, got {checks.shown(list(methods))}")
     elif isinstance(methods, Iterable) and not isinstance(methods, (str, bytes)):
         found = {}
         for method in map(as_method, methods):

@@ -21,7 +21,7 @@ from typing import Any
 import numba
 from numba.core import caching
 
-from tiebreak.engine.origins import PACKAGE, foreign
+from tiebreak.engine.origins import PACKAGE, foreign, is_inside
 
 KEPT_VERSIONS = 4  # versions of compiled kernels on disk, besides the one in use
 
@@ -127,11 +127,11 @@ class DiskCache(caching.FunctionCache):
 
 
 def _touches_foreign(signature: Any) -> bool:
-    """Whether a type among these Numba types, at any depth, was registered outside the package."""
+    """Whether a type among these Numba types, at any depth, comes from outside the package or was registered there."""
 
     def visit(kind: Any) -> bool:
         cls = getattr(kind, "instance_class", None)
-        if cls is not None and not foreign.isdisjoint(cls.__mro__):
+        if cls is not None and (not is_inside(cls) or not foreign.isdisjoint(cls.__mro__)):
             return True
         return any(map(visit, kind)) if isinstance(kind, numba.types.BaseTuple) else False  # type: ignore[call-overload]
 

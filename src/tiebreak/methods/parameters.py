@@ -111,4 +111,6 @@ def _documented(cls: type) -> str:
         optional = ", optional" if parameter.default is None else ""
         lines.append(f"{parameter.name} : {parameter.kind}{optional}")
         lines += textwrap.wrap(parameter.meaning, WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return f"{head}{chr(10).join(lines)}\n\n{examples}{tail}" if len(lines) > 2 else text
+    if len(lines) == 2:
+        return text
+    return "\n\n".join(part for part in (head.rstrip(), "\n".join(lines), (examples + tail).rstrip()) if part) + "\n"
