@@ -370,6 +370,8 @@ class Given:
     largest: float = math.inf
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
+        if self.schedule is None:
+            raise ValueError(f"`{self.name}` must be given: the method has no default for it")
         return evaluate(self.schedule, t, self.name, self.largest)
 
 

@@ -143,6 +143,10 @@ class Run:
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
+        if done == 0:
+            raise RuntimeError(
+                f"the loop of {phase.method.name!r} must count each iteration in `state.iteration`, and did not"
+            )
         phase.pace = elapsed / max(done, 1)
         self._chunk = max(1, min(CHUNK_GROWTH * self._chunk, BLOCK, int(done * CHUNK_SECONDS / max(elapsed, 1e-9))))
         self._show()
