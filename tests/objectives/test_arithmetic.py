@@ -341,3 +341,10 @@ def test_a_floor_of_a_sum_is_not_above_what_it_is_without_rounding():
     total = 0.3 * parts[0] + parts[1]
     assert Fraction(total.floor) <= Fraction(0.3) * 10**10 - 3 * 10**9
     assert (LeastSquares([[1.0]], [1.0]) + 2.0 * SquaredNorm()).floor == 0.0
+
+
+def test_a_sum_of_too_many_sampled_terms_is_refused():
+    rows = LeastSquares(np.eye(3), np.ones(3))
+    assert len(Sum(*[rows] * 40).terms) == 40
+    with pytest.raises(ValueError, match="`objectives` must be fewer terms that are sampled, got 70 of up to 3 samples"):
+        Sum(*[rows] * 70)

@@ -231,6 +231,16 @@ class _Sum(NamedTuple):
     only: np.ndarray  # the batch of an objective that is known exactly
 
 
+def check_codes(populations: list[int]) -> None:
+    """Raise if the codes of samples of a sum, which double with each term that is sampled, would not fit 64 bits."""
+    sampled = [n for n in populations if n > 0]
+    if len(sampled) > 1 and max(sampled) * (max(sampled) + 1) << len(sampled) >= 2**62:  # a sample may be a pair of rows
+        raise ValueError(
+            f"`objectives` must be fewer terms that are sampled, got {len(sampled)} of up to {max(sampled):,} samples: put"
+            " the rows of like terms into one objective, with sample weights"
+        )
+
+
 class Sum(Objective, _Sum):
     """The sum of objectives, also written ``f + g``; the sum of one objective is that objective.
 
@@ -274,6 +284,7 @@ class Sum(Objective, _Sum):
                 "a stream can be added to objectives that are known exactly, such as SquaredNorm(), and not to sampled ones:"
                 " let one stream draw for all of them"
             )
+        check_codes([population(term) for term in terms if not term.endless])
         terms.sort(key=lambda term: population(term) > 0)  # first what is known exactly, so that no batch can do without it
         total = terms[-1]
         for term in reversed(terms[:-1]):
