@@ -127,14 +127,7 @@ def time_of_bare(
     clock: Callable[[], float] = time.thread_time,
 ) -> Callable[[], float]:
     """Return a contender: the bare work of an iteration of a method, compiled, on the method's own vectors."""
-    plan = method.plan(problem)
-    values = evaluated(plan, np.arange(iterations))
-
-    def measure() -> float:
-        state = method.start(problem, plan, x)
-        return seconds(bare.compiled, problem, state, values, iterations, KEYS, clock=clock) / iterations
-
-    return measure
+    return time_of_loop(problem, method, x, iterations, clock, loop=bare.compiled)
 
 
 def time_of_loop(
@@ -143,14 +136,15 @@ def time_of_loop(
     x: np.ndarray,
     iterations: int,
     clock: Callable[[], float] = time.thread_time,
+    loop: Callable[..., Any] | None = None,
 ) -> Callable[[], float]:
-    """Return a contender: an iteration of a method's loop, from a fresh state."""
+    """Return a contender: an iteration of a method's loop, or of another one in its place, from a fresh state."""
     plan = method.plan(problem)
     values = evaluated(plan, np.arange(iterations))
 
     def measure() -> float:
         state: Any = method.start(problem, plan, x)
-        return seconds(method.loop, problem, state, values, iterations, KEYS, clock=clock) / iterations
+        return seconds(loop or method.loop, problem, state, values, iterations, KEYS, clock=clock) / iterations
 
     return measure
 

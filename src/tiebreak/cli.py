@@ -99,10 +99,17 @@ def methods(
     head = ("name", "setting", "needs", "rates: upper; lower", "citation")
     rows = [(cls.name, cls.setting, cls.needs, cls.rates, cls.citation) for cls in METHODS.values()]
     if markdown:
-        lines = [head, ["---"] * len(head), *((f"`{row[0]}`", *row[1:]) for row in rows)]
-        typer.echo("\n".join(f"| {' | '.join(cell.replace('*', chr(92) + '*') for cell in line)} |" for line in lines))
+        needs, origins = [(0, 2, 3), (0, 1, 4)]  # the columns of two tables, each narrow enough for a page
+        typer.echo("\n\n".join(_markdown([head, *rows], columns) for columns in (needs, origins)))
     else:
         typer.echo(_table(head, rows, _width()))
+
+
+def _markdown(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> str:
+    """Return some columns of a table as Markdown; the first row is its head, the first column are names of methods."""
+    cells = [[row[k].replace("*", "\\*") for k in columns] for row in rows]
+    body = [[f"`{name}`", *others] for name, *others in cells[1:]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (cells[0], ["---"] * len(columns), *body))
 
 
 def _parameters(cls: type[Method]) -> str:

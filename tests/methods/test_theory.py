@@ -21,6 +21,7 @@ from tiebreak import (
     Theory,
     minimize,
 )
+from tiebreak.engine import interpreted
 from tiebreak.methods.theory import sub_gaussian
 
 KNOWN = Theory(
@@ -204,3 +205,18 @@ def test_theory_asks_whether_the_upper_objective_is_convex(plain):
     unknown = FiniteSum(12, 18, lambda x, i: plain.upper.value_and_gradient(x, i))
     with pytest.raises(ValueError, match="convex"):
         minimize(Problem(unknown, plain.lower, plain.domain), SBCGF(preset="theory", theory=KNOWN), max_queries=1000)
+
+
+def test_gradients_from_which_constants_are_estimated_are_counted():
+    rows = np.arange(12.0).reshape(4, 3)
+    problem = Problem(LeastSquares(rows, np.ones(4)), LeastSquares(rows + 1.0, np.ones(4)), L1Ball(1.0))
+    names = ("upper_smoothness", "lower_smoothness", "lower_slope", "upper_noise", "lower_noise", "value_noise")
+    known = Theory(**dict.fromkeys(names, 1.0))
+    with interpreted():
+        given, found = (
+            minimize(problem, SBCGI(preset="theory", theory=theory), max_iterations=5, x0=np.zeros(3))
+            for theory in (known, Theory())
+        )
+    per_sample = 4 + 4 + 2 + 3  # random points, atoms, the atoms of each sample, rounds of a power iteration
+    assert np.subtract(found.evaluations, given.evaluations).tolist() == [4 * per_sample] * 2
+    assert found.queries == given.queries

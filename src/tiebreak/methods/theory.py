@@ -14,6 +14,7 @@ of gradients), at its slope at the atoms of Z towards which it grows, and at the
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from tiebreak.domains import lmo
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.constants import current_bill
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, logarithmic, power, spider_slack, storm_slack
 
@@ -98,7 +100,7 @@ class Theory:
             (problem.lower, ("lower_smoothness", "lower_slope", "lower_noise", "value_noise")),
         ):
             if any(name is not None and getattr(self, name) is None for name in wanted):
-                estimates = zip(wanted, _estimates(objective, problem, rng), strict=True)
+                estimates = zip(wanted, _charged(objective, problem, rng, wanted[0]), strict=True)
                 found.update({name: value for name, value in estimates if name is not None})
         return replace(self, **{name: value for name, value in found.items() if getattr(self, name) is None})
 
@@ -158,8 +160,17 @@ def sub_gaussian(sizes: np.ndarray) -> float:
     return largest * math.sqrt(high)
 
 
-def _estimates(objective: Any, problem: Problem, rng: np.random.Generator) -> tuple[float, float, float, float]:
-    """Return the smoothness and the slope of single samples, and the noise of gradients and values."""
+def _charged(objective: Any, problem: Problem, rng: np.random.Generator, name: Any) -> tuple[float, ...]:
+    """Return the estimates, and charge the gradients and the time that they take to the run."""
+    began = time.perf_counter()
+    evaluations, found = _estimates(objective, problem, rng)
+    if (bill := current_bill()) is not None:
+        bill.add(("theory", name), objective, evaluations, time.perf_counter() - began)
+    return found
+
+
+def _estimates(objective: Any, problem: Problem, rng: np.random.Generator) -> tuple[int, tuple[float, ...]]:
+    """Return how many gradients it takes, and smoothness and slope of single samples, and noise of gradients and values."""
     domain, d = problem.domain, problem.dimension
     stride = STRIDE * (domain.diameter or 1.0)
     random = [domain.random_point(rng, d) for _ in range(POINTS)]
@@ -184,7 +195,8 @@ def _estimates(objective: Any, problem: Problem, rng: np.random.Generator) -> tu
     slope = max(slope, float(np.linalg.norm(gradients, axis=2).max()))
     off = np.linalg.norm(gradients - gradients.mean(axis=0), axis=2), np.abs(values - values.mean(axis=0))
     noise, value_noise = (max(sub_gaussian(at_point) for at_point in sizes.T) for sizes in off)
-    return smoothness, slope, noise, value_noise
+    evaluations = len(batches) * (len(points) + 2 + POWER_ROUNDS)
+    return evaluations, (smoothness, slope, noise, value_noise)
 
 
 def _curvature(objective: Any, batch: Any, x: np.ndarray, gradient: np.ndarray, way: np.ndarray, stride: float) -> float:
