@@ -18,10 +18,11 @@ from tiebreak.domains.base import (
     spread,
 )
 from tiebreak.domains.birkhoff import Birkhoff
-from tiebreak.domains.boxes import Box, KSparse, LInfBall
+from tiebreak.domains.boxes import Box, LInfBall
 from tiebreak.domains.capped import CappedSimplex
 from tiebreak.domains.groups import GroupBall
 from tiebreak.domains.hull import Hull
+from tiebreak.domains.k_sparse import KSparse
 from tiebreak.domains.l1 import L1Ball, WeightedL1Ball
 from tiebreak.domains.polytope import Polytope
 from tiebreak.domains.products import Columns, Product
