@@ -1,5 +1,6 @@
 """Domains: compact convex sets, one file per geometry, and the half-space cut."""
 
+from tiebreak.domains.atoms import Atom, Block, blocks, decomposed, has_vertices, vertices
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.base import (
     Cut,
@@ -30,7 +31,9 @@ from tiebreak.domains.simplices import Simplex, UnitSimplex
 from tiebreak.domains.spectral import NuclearBall, Spectrahedron
 
 __all__ = [
+    "Atom",
     "Birkhoff",
+    "Block",
     "Box",
     "CappedSimplex",
     "Columns",
@@ -50,10 +53,13 @@ __all__ = [
     "Spectrahedron",
     "UnitSimplex",
     "WeightedL1Ball",
+    "blocks",
     "contains",
     "cut_lmo",
     "cut_step",
+    "decomposed",
     "diameter",
+    "has_vertices",
     "least_value",
     "lmo",
     "lmo_step",
@@ -61,4 +67,5 @@ __all__ = [
     "projects",
     "settle",
     "spread",
+    "vertices",
 ]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import Atom, atom_of, changed, has_vertices, has_vertices_always, least, vertices
 from tiebreak.domains.base import Domain, contains, diameter, least_value, lmo, settle, spread, spread_by_signs, unsettled
 from tiebreak.domains.rounding import quiet, raised, sum_floor
 from tiebreak.engine import checks, kernel
@@ -127,6 +128,29 @@ def contains_birkhoff(domain, x, tol):
         if not (abs(row - 1.0) <= tol and abs(column - 1.0) <= tol):
             return False
     return True
+
+
+# Atoms
+
+
+@vertices.register(Birkhoff)
+@quiet
+def vertices_birkhoff(domain: Birkhoff, c: np.ndarray, count: int) -> list[Atom]:
+    # After the best assignment, those in which two rows have changed places.
+    n, point = domain.rows, np.empty(c.size)
+    lmo(domain, c, point)
+    first = atom_of(point)
+    rows, column = np.arange(n), first.where % n
+    cost = c.reshape(n, n)[:, column]  # cost[i, j]: of row i in the column of row j
+    own = cost[rows, rows]
+    i, j = np.triu_indices(n, 1)
+    chosen = least((cost[i, j] - own[i]) + (cost[j, i] - own[j]), count - 1)
+    pairs = zip(i[chosen], j[chosen], strict=True)
+    ends = [[i * n + column[i], j * n + column[j], i * n + column[j], j * n + column[i]] for i, j in pairs]
+    return [first, *(changed(first, places, [0.0, 0.0, 1.0, 1.0]) for places in ends)]
+
+
+has_vertices.register(Birkhoff)(has_vertices_always)
 
 
 # Proofs

@@ -7,6 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import (
+    Atom,
+    Block,
+    atom_of,
+    blocks,
+    changed,
+    decomposed,
+    has_vertices,
+    has_vertices_always,
+    least,
+    vertices,
+)
 from tiebreak.domains.base import (
     Domain,
     contains,
@@ -192,6 +204,56 @@ def contains_box(domain, x, tol):
 @kernel
 def contains_linf_ball(domain, x, tol):
     return abs(x[abs_argmax(x)]) <= domain.radius * (1.0 + tol)
+
+
+# Atoms
+
+
+@blocks.register(LInfBall)
+@blocks.register(Box)
+def blocks_box(domain: Box | LInfBall, dimension: int) -> list[Block]:
+    # A column of numbers is a sequence of vectors of one; the sides are many, and not checked again.
+    sides = zip(*(side[:, None] for side in (np.arange(dimension), *bounds(domain))), strict=True)
+    return [Block(where, Box._make((lower, upper))) for where, lower, upper in sides]
+
+
+@vertices.register(LInfBall)
+@vertices.register(Box)
+@quiet
+def vertices_box(domain: Box | LInfBall, c: np.ndarray, count: int) -> list[Atom]:
+    # After the best corner, those at the other end of one side, which costs |c_i| (upper_i − lower_i).
+    lower, upper = bounds(domain)
+    if c.size == 1:  # the same, faster: boxes split into many intervals
+        ends = (lower, upper) if c[0] > 0.0 else (upper, lower)
+        return [atom_of(end) for end in ends[: count if lower[0] < upper[0] else 1]]
+    near, far = np.where(c > 0.0, (lower, upper), (upper, lower))
+    first, sides = atom_of(near), np.flatnonzero(lower < upper)
+    cheapest = sides[least(np.abs(c[sides]) * (upper - lower)[sides], count - 1)]
+    return [first, *(changed(first, [i], far[[i]]) for i in cheapest)]
+
+
+@decomposed.register(LInfBall)
+@decomposed.register(Box)
+@quiet
+def decomposed_box(domain: Box | LInfBall, x: np.ndarray) -> list[tuple[float, Atom]]:
+    # An interval by its ends; of more sides, x itself, which is one point instead of many dense corners.
+    if x.size > 1:
+        return [(1.0, atom_of(x))]
+    lower, upper = bounds(domain)
+    half = float(0.5 * upper[0] - 0.5 * lower[0])  # the width itself could overflow
+    share = min(max(float(0.5 * x[0] - 0.5 * lower[0]) / half, 0.0), 1.0) if half > 0.0 else 0.0
+    return [(weight, atom_of(end)) for weight, end in ((1.0 - share, lower), (share, upper)) if weight > 0.0]
+
+
+def bounds(domain: Box | LInfBall) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper bound of each coordinate."""
+    if isinstance(domain, Box):
+        return domain.lower, domain.upper
+    return np.full(domain.dimension, -domain.radius), np.full(domain.dimension, domain.radius)
+
+
+has_vertices.register(Box)(has_vertices_always)
+has_vertices.register(LInfBall)(has_vertices_always)
 
 
 # Proofs

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import Atom, has_vertices, has_vertices_always, vertices
 from tiebreak.domains.base import (
     Domain,
     contains,
@@ -22,6 +23,7 @@ from tiebreak.domains.base import (
 )
 from tiebreak.domains.cuts.ranking import Ranking
 from tiebreak.domains.cuts.search import dual_search, next_atom
+from tiebreak.domains.exchanges import exchanged
 from tiebreak.domains.rounding import quiet, raised, sum_floor
 from tiebreak.domains.simplices import settle_total, within
 from tiebreak.engine import checks, kernel
@@ -173,6 +175,17 @@ def contains_capped_simplex(domain, x, tol):
     return (
         within(x, domain.cap, tol * min(domain.cap, domain.total)) and abs(plain_sum(x) - domain.total) <= tol * domain.total
     )
+
+
+# Atoms
+
+
+@vertices.register(CappedSimplex)
+def vertices_capped_simplex(domain: CappedSimplex, c: np.ndarray, count: int) -> list[Atom]:
+    return exchanged(portions(domain), c, count)
+
+
+has_vertices.register(CappedSimplex)(has_vertices_always)
 
 
 # Proofs

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import Block, blocks, has_vertices, whole
 from tiebreak.domains.balls import PARALLEL
 from tiebreak.domains.base import (
     ACTIVE,
@@ -26,7 +27,7 @@ from tiebreak.domains.base import (
     spread_by_signs,
 )
 from tiebreak.domains.cuts.search import CUT_ROUNDING, LIFT, MAX_PASSES, TINY, boundary_weight, opening
-from tiebreak.domains.l1 import shrinkage_level
+from tiebreak.domains.l1 import L1Ball, shrinkage_level
 from tiebreak.domains.rounding import gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.vectors import abs_argmax, copy, fill, reciprocal
@@ -368,6 +369,19 @@ def contains_group_ball(domain, x, tol):
             square += part * part
         total += math.sqrt(square)
     return total <= 1.0 + tol
+
+
+# Atoms: an ℓ1 ball if each variable is a group of its own.
+
+
+@blocks.register(GroupBall)
+def blocks_group_ball(domain: GroupBall, dimension: int) -> list[Block]:
+    return [whole(L1Ball(domain.radius) if has_vertices(domain) else domain, dimension)]
+
+
+@has_vertices.register(GroupBall)
+def has_vertices_group_ball(domain: GroupBall) -> bool:
+    return domain.starts.size == domain.order.size + 1
 
 
 # Proofs

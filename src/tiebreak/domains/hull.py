@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import Atom, atom_of, decomposed, distinct, has_vertices, has_vertices_always, vertices
 from tiebreak.domains.base import (
     FREE,
     INVALID,
@@ -26,6 +27,7 @@ from tiebreak.engine import checks, kernel
 from tiebreak.engine.rounding import SUBNORMAL, UNIT
 from tiebreak.engine.vectors import copy, dot
 
+NEAR = 1e-13  # distance, in units of the largest coordinate, within which a mean of the points is taken for x
 MANY_POINTS = 2000  # number of points up to which each two of them are compared
 
 
@@ -156,6 +158,29 @@ def mean_weights(points: np.ndarray, x: np.ndarray) -> np.ndarray:
     rows = np.vstack([shifted.T, np.full(len(points), max(float(np.abs(shifted).max()), 1.0))])
     weights, _ = nnls(rows, np.append(np.zeros(x.size), rows[-1, 0]), maxiter=30 * len(points) + 300)
     return weights / weights.sum()
+
+
+# Atoms
+
+
+@vertices.register(Hull)
+@quiet
+def vertices_hull(domain: Hull, c: np.ndarray, count: int) -> list[Atom]:
+    order = np.argsort(domain.points @ c, kind="stable")
+    return distinct((atom_of(domain.points[i]) for i in order), count)
+
+
+@decomposed.register(Hull)
+@quiet
+def decomposed_hull(domain: Hull, x: np.ndarray) -> list[tuple[float, Atom]]:
+    weights = mean_weights(domain.points, x)
+    sizes = np.abs(domain.points).max(axis=0)
+    if not (np.abs(weights @ domain.points - x) <= NEAR * sizes).all():
+        return [(1.0, atom_of(x))]
+    return [(float(weights[i]), atom_of(domain.points[i])) for i in np.flatnonzero(weights)]
+
+
+has_vertices.register(Hull)(has_vertices_always)
 
 
 # Proofs

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import Atom, Block, blocks, has_vertices, has_vertices_always, vertices, whole
 from tiebreak.domains.base import (
     Domain,
     contains,
@@ -19,8 +20,11 @@ from tiebreak.domains.base import (
     spread,
     spread_by_signs,
 )
+from tiebreak.domains.boxes import LInfBall
 from tiebreak.domains.cuts.ranking import Ranking
 from tiebreak.domains.cuts.search import CUT_ROUNDING, dual_search, next_atom
+from tiebreak.domains.exchanges import exchanged
+from tiebreak.domains.l1 import L1Ball
 from tiebreak.domains.rounding import gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.vectors import abs_argmax, abs_sum
@@ -167,6 +171,24 @@ def diameter_k_sparse(domain):
 def contains_k_sparse(domain, x, tol):
     largest = abs(x[abs_argmax(x)])
     return largest <= domain.radius * (1.0 + tol) and abs_sum(x) <= domain.k * domain.radius * (1.0 + tol)
+
+
+# Atoms
+
+
+@blocks.register(KSparse)
+def blocks_k_sparse(domain: KSparse, dimension: int) -> list[Block]:
+    if domain.k == 1:
+        return [whole(L1Ball(domain.radius), dimension)]
+    return blocks(LInfBall(domain.radius, dimension), dimension) if domain.k == dimension else [whole(domain, dimension)]
+
+
+@vertices.register(KSparse)
+def vertices_k_sparse(domain: KSparse, c: np.ndarray, count: int) -> list[Atom]:
+    return exchanged(Ranking(True, domain.k, domain.radius, 0.0), c, count)
+
+
+has_vertices.register(KSparse)(has_vertices_always)
 
 
 # Proofs

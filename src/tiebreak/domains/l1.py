@@ -7,6 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import (
+    Atom,
+    decomposed,
+    distinct,
+    has_vertices,
+    has_vertices_always,
+    least,
+    mean_of_axes,
+    on_axes,
+    vertices,
+)
 from tiebreak.domains.base import (
     FREE,
     INVALID,
@@ -294,6 +305,39 @@ def diameter_weighted_l1_ball(domain):
 @kernel
 def contains_weighted_l1_ball(domain, x, tol):
     return weighted_abs_sum(domain.weights, x) <= domain.radius * (1.0 + tol)
+
+
+# Atoms
+
+
+@vertices.register(L1Ball)
+def vertices_l1_ball(domain: L1Ball, c: np.ndarray, count: int) -> list[Atom]:
+    where = least(-np.abs(c), count)
+    return on_axes(where, np.where(c[where] > 0.0, -domain.radius, domain.radius))
+
+
+@vertices.register(WeightedL1Ball)
+@quiet
+def vertices_weighted_l1_ball(domain: WeightedL1Ball, c: np.ndarray, count: int) -> list[Atom]:
+    where = least(-np.abs(domain.share * c), count)
+    reach = domain.reach * domain.share[where]
+    return distinct(on_axes(where, np.where(c[where] > 0.0, -reach, reach)), count)  # atoms that underflow are the origin
+
+
+@decomposed.register(L1Ball)
+@quiet
+def decomposed_l1_ball(domain: L1Ball, x: np.ndarray) -> list[tuple[float, Atom]]:
+    return mean_of_axes(x, domain.radius, origin=True)
+
+
+@decomposed.register(WeightedL1Ball)
+@quiet
+def decomposed_weighted_l1_ball(domain: WeightedL1Ball, x: np.ndarray) -> list[tuple[float, Atom]]:
+    return mean_of_axes(x, domain.reach * domain.share, origin=True)
+
+
+has_vertices.register(L1Ball)(has_vertices_always)
+has_vertices.register(WeightedL1Ball)(has_vertices_always)
 
 
 # Proofs

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from tiebreak.domains.atoms import has_vertices, has_vertices_always
 from tiebreak.domains.base import (
     ACTIVE,
     EMPTY,
@@ -326,6 +327,9 @@ def contains_polytope(domain: Polytope, x: np.ndarray, tol: float) -> bool:
         return False
     values, margins = domain._rows @ x, abs(domain._rows) @ margin
     return bool((values >= domain._least - margins).all() and (values <= domain._most + margins).all())
+
+
+has_vertices.register(Polytope)(has_vertices_always)
 
 
 # Proofs

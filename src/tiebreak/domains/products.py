@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import Block, blocks, has_vertices, shifted
 from tiebreak.domains.balls import L2Ball
 from tiebreak.domains.base import (
     INVALID,
@@ -310,6 +311,34 @@ def diameter_product(domain):
 @contains.register(Product)
 def contains_product(domain: Product, x: np.ndarray, tol: float) -> bool:
     return contains(domain.tree, x, tol)
+
+
+# Atoms: those of the parts.
+
+
+@blocks.register(Columns)
+def blocks_columns(domain: Columns, dimension: int) -> list[Block]:
+    inner = blocks(domain.set, domain.rows)
+    return [block for j in range(domain.columns) for block in shifted(inner, j * domain.rows)]
+
+
+@blocks.register(Pair)
+def blocks_pair(domain: Pair, dimension: int) -> list[Block]:
+    rest = blocks(domain.second, dimension - domain.split)
+    return [*blocks(domain.first, domain.split), *shifted(rest, domain.split)]
+
+
+@blocks.register(Product)
+def blocks_product(domain: Product, dimension: int) -> list[Block]:
+    parts = domain.named_parts()
+    return [block for _, part, at in parts for block in shifted(blocks(part, at.stop - at.start), at.start)]
+
+
+@has_vertices.register(Product)
+@has_vertices.register(Pair)
+@has_vertices.register(Columns)
+def has_vertices_product(domain: Columns | Pair | Product) -> bool:
+    return all(map(has_vertices, domain.inner_sets()))
 
 
 # Proofs: sums over the parts, and all parts settled.

@@ -8,6 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains.atoms import (
+    Atom,
+    atom_of,
+    decomposed,
+    has_vertices,
+    has_vertices_always,
+    least,
+    mean_of_axes,
+    on_axes,
+    vertices,
+)
 from tiebreak.domains.base import (
     Domain,
     contains,
@@ -187,6 +198,39 @@ def within(x, cap, margin):
     for i in range(x.size):
         inside = inside and -margin <= x[i] <= cap + margin
     return inside
+
+
+# Atoms
+
+
+@vertices.register(Simplex)
+def vertices_simplex(domain: Simplex, c: np.ndarray, count: int) -> list[Atom]:
+    where = least(c, count)
+    return on_axes(where, np.full(where.size, domain.scale))
+
+
+@vertices.register(UnitSimplex)
+def vertices_unit_simplex(domain: UnitSimplex, c: np.ndarray, count: int) -> list[Atom]:
+    where = least(c, count)
+    found = on_axes(where, np.full(where.size, domain.scale))
+    found.insert(int(np.count_nonzero(c[where] < 0.0)), atom_of(np.empty(0)))
+    return found[:count]
+
+
+@decomposed.register(Simplex)
+@quiet
+def decomposed_simplex(domain: Simplex, x: np.ndarray) -> list[tuple[float, Atom]]:
+    return mean_of_axes(np.maximum(x, 0.0), domain.scale, origin=False)
+
+
+@decomposed.register(UnitSimplex)
+@quiet
+def decomposed_unit_simplex(domain: UnitSimplex, x: np.ndarray) -> list[tuple[float, Atom]]:
+    return mean_of_axes(np.maximum(x, 0.0), domain.scale, origin=True)
+
+
+has_vertices.register(Simplex)(has_vertices_always)
+has_vertices.register(UnitSimplex)(has_vertices_always)
 
 
 # Proofs
