@@ -49,7 +49,7 @@ def first_point(problem: Problem, queries: int = 1_000_000) -> np.ndarray:
 @kernel
 def bare_storm(problem, state, plan, iterations, keys):
     """Do what SBCGI and IR-SCG need."""
-    f, g, _ = problem
+    f, g = problem[:2]
     for t in range(iterations):
         upper = draw(f, Moment(keys.upper, t, 0, 0), state.upper.batch)
         lower = draw(g, Moment(keys.lower, t, 0, 0), state.lower.batch)
@@ -68,7 +68,7 @@ def bare_spider(problem, state, plan, iterations, keys):
 @kernel
 def bare_exact(problem, state, plan, iterations, keys):
     """Do what CG-BiO needs."""
-    f, g, _ = problem
+    f, g = problem[:2]
     for _ in range(iterations):
         accumulate(f, plan.upper.samples, state.x, 1.0, state.x, 0.0, state.upper.direction)
         accumulate(g, plan.lower.samples, state.x, 1.0, state.x, 0.0, state.lower.direction)
@@ -77,7 +77,7 @@ def bare_exact(problem, state, plan, iterations, keys):
 @kernel
 def bare_gradients(problem, state, plan, iterations, keys):
     """Do what DBGD-sto needs: one batch at each level, at one point."""
-    f, g, _ = problem
+    f, g = problem[:2]
     for t in range(iterations):
         upper = draw(f, Moment(keys.upper, t, 0, 0), state.upper.batch)
         lower = draw(g, Moment(keys.lower, t, 0, 0), state.lower.batch)

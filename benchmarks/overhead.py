@@ -44,7 +44,7 @@ def made(A: Any) -> Problem:
 def fresh(problem: Problem) -> Problem:
     """Return the same problem with nothing known of its constants: they go with the arrays of targets."""
     upper, lower = (level._replace(targets=level.targets.copy()) for level in problem[:2])
-    return Problem(upper, lower, problem.domain)
+    return problem._replace(upper=upper, lower=lower)
 
 
 class Timed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +29,7 @@ from tiebreak import (
     minimize,
     power,
 )
+from tiebreak.engine.digest import digest
 from tiebreak.objectives import linear_model
 
 LOSS = LeastSquares(np.ones((2, 3)), np.ones(2))
@@ -56,6 +60,48 @@ def test_a_python_function_makes_a_problem_interpreted():
 def test_parts_that_do_not_fit_are_named(parts, message):
     with pytest.raises(ValueError, match=message):
         Problem(*parts)
+
+
+# Near ties
+
+
+def test_exact_ties_are_the_default_and_a_tolerance_makes_near_ones():
+    assert Problem(LOSS, LOSS, L1Ball(1.0)).tolerance == 0.0
+    near = Problem(LOSS, LOSS, L1Ball(1.0), tolerance=1)
+    assert type(near.tolerance) is float
+    assert near.compiled
+    assert near.dimension == 3
+    assert near.exact.tolerance == 0.0
+    assert digest(near) != digest(near.exact) == digest(Problem(LOSS, LOSS, L1Ball(1.0), -0.0))
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        copy.deepcopy,
+        lambda problem: pickle.loads(pickle.dumps(problem)),
+        lambda problem: Problem(*problem),
+        lambda problem: Problem(**problem._asdict()),
+        lambda problem: problem._replace(upper=SquaredNorm()),
+    ],
+)
+def test_a_problem_that_is_made_again_keeps_its_tolerance(again):
+    assert again(Problem(LOSS, LOSS, L1Ball(1.0), 0.25)).tolerance == 0.25
+
+
+def test_a_tolerance_is_printed_where_there_is_one():
+    exact = Problem(SquaredNorm(), LOSS, L1Ball(1.0))
+    assert "tolerance" not in str(exact)
+    assert str(exact._replace(tolerance=0.25)).splitlines()[1::3] == ["upper      SquaredNorm()", "tolerance  0.25"]
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, np.nan, np.inf, "0.1", True, None, [0.1], 1j])
+def test_a_tolerance_that_is_no_number_from_0_on_is_refused(wrong):
+    message = re.escape(f"`tolerance` must be a finite number ≥ 0, got {wrong!r}")
+    with pytest.raises(ValueError, match=message):
+        Problem(LOSS, LOSS, L1Ball(1.0), tolerance=wrong)
+    with pytest.raises(ValueError, match=message):
+        minimize(Problem(LOSS, LOSS, L1Ball(1.0))._replace(tolerance=wrong))
 
 
 # Parts of a product

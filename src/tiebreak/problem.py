@@ -9,7 +9,7 @@ import numpy as np
 
 from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
-from tiebreak.engine.checks import all_finite
+from tiebreak.engine.checks import all_finite, real
 from tiebreak.objectives import OnPart, Placed, Scaled, Sum, as_objective
 
 
@@ -17,10 +17,14 @@ class _Problem(NamedTuple):
     upper: Any  # f
     lower: Any  # g
     domain: Any  # Z
+    tolerance: float = 0.0  # ε
 
 
 class Problem(_Problem):
     """Among the minimisers of ``lower`` over ``domain``, find the one that is best for ``upper``.
+
+    With a ``tolerance`` ε > 0, points that are nearly as good count as tied too: minimise f(x) over the points x of Z with
+    g(x) ≤ g* + ε, g* the least value of g on Z. The least f over them is then what bounds call f*.
 
     Over a :class:`Product`, an objective may depend on some parts only: on the first ones, if it has as many variables as
     they have together, or on the one that it names, ``OnPart(objective, "w")``.
@@ -33,6 +37,8 @@ class Problem(_Problem):
         The first criterion g, convex.
     domain : Domain
         The compact convex set Z.
+    tolerance : float
+        By how much g(x) may exceed g*, in units of g: ε ≥ 0. 0 stands for exact ties.
 
     Examples
     --------
@@ -46,19 +52,29 @@ class Problem(_Problem):
     upper   SquaredNorm()
     lower   LeastSquares 1 × 2
     domain  L1Ball(radius=2.0)
+
+    Of the points that solve it up to g(x) ≤ 0.005, the one of smallest norm:
+
+    >>> print(Problem(SquaredNorm(), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0), tolerance=0.005))
+    Problem of 2 variables
+    upper      SquaredNorm()
+    lower      LeastSquares 1 × 2
+    domain     L1Ball(radius=2.0)
+    tolerance  0.005
     """
 
     __slots__ = ()
 
-    def __new__(cls, upper: Any, lower: Any, domain: Any) -> Problem:
+    def __new__(cls, upper: Any, lower: Any, domain: Any, tolerance: float = 0.0) -> Problem:
         for name, objective in (("upper", upper), ("lower", lower)):
             as_objective(objective, name)
         if lower.convex is False:
             raise ValueError("`lower` must be convex, and it says that it is not: its minimisers cannot be found then")
         if not isinstance(domain, Domain) or not lmo.supports(domain):
             raise ValueError(f"`domain` must be a set such as L1Ball(radius), got {type(domain).__name__}")
-        self = super().__new__(cls, _placed(upper, "upper", domain), _placed(lower, "lower", domain), domain)
-        known = {name: part.dimension for name, part in self._asdict().items() if part.dimension is not None}
+        levels = _placed(upper, "upper", domain), _placed(lower, "lower", domain)
+        self = super().__new__(cls, *levels, domain, _checked_tolerance(tolerance))
+        known = {name: part.dimension for name, part in self._parts().items() if part.dimension is not None}
         if not known:
             raise ValueError("the dimension is unknown: `upper`, `lower` or `domain` must fix it")
         if len(set(known.values())) > 1:
@@ -71,16 +87,26 @@ class Problem(_Problem):
     @property
     def dimension(self) -> int:
         """Number of variables."""
-        return next(int(part.dimension) for part in self if part.dimension is not None)
+        return next(int(part.dimension) for part in self[:3] if part.dimension is not None)
 
     @property
     def center(self) -> np.ndarray:
         """The middle of the domain, which is the centre of a symmetric set."""
         return self.domain.middle(self.dimension)
 
+    @property
+    def exact(self) -> Problem:
+        """The same problem with exact ties: without tolerance."""
+        return self._replace(tolerance=0.0)
+
     def __str__(self) -> str:
-        parts = [f"{name:<8}{part!r}" for name, part in self._asdict().items()]
-        return "\n".join([f"Problem of {self.dimension} variables", *parts])
+        rows = self._asdict() if self.tolerance > 0.0 else self._parts()
+        width = 2 + max(map(len, rows))
+        return "\n".join([f"Problem of {self.dimension} variables", *(f"{name:<{width}}{rows[name]!r}" for name in rows)])
+
+    def _parts(self) -> dict[str, Any]:
+        """Return both objectives and the set, by name."""
+        return {name: getattr(self, name) for name in ("upper", "lower", "domain")}
 
     @property
     def compiled(self) -> bool:
@@ -92,6 +118,7 @@ def check_problem(problem: Any) -> None:
     """Raise if something is no problem, or data of an objective were changed to NaN or infinity since it was made."""
     if not isinstance(problem, Problem):
         raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
+    _checked_tolerance(problem.tolerance)
     for level in ("upper", "lower"):
         for array in _arrays_in(getattr(problem, level)):
             if not all_finite(array):
@@ -99,6 +126,10 @@ def check_problem(problem: Any) -> None:
                     f"the data of `{level}` hold NaN or infinity, {int((~np.isfinite(array)).sum())} entries of an array of"
                     f" shape {array.shape}: they were changed after the objective was made; correct them and make it anew"
                 )
+
+
+def _checked_tolerance(tolerance: Any) -> float:
+    return real(tolerance, "tolerance", least=0.0) + 0.0  # −0 is 0
 
 
 def _arrays_in(part: Any) -> Iterator[np.ndarray]:

@@ -226,7 +226,7 @@ def write_pickle(path):
 
 
 def write_other_meta(path):
-    np.savez(path, meta=np.frombuffer(b'{"format": 4}', dtype=np.uint8))
+    np.savez(path, meta=np.frombuffer(b'{"format": 5}', dtype=np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_checkpoint_of_another_format_is_refused(problem, tmp_path):
     path = tmp_path / "run.npz"
     old = checkpoint.CHECKPOINT._replace(format=1)
     checkpoint.save(path, old, {}, {})
-    with pytest.raises(CheckpointError, match="has format 1, not 4: another version of tiebreak wrote it; give"):
+    with pytest.raises(CheckpointError, match="has format 1, not 5: another version of tiebreak wrote it; give"):
         minimize(problem, QUICK, max_queries=2000, checkpoint=path)
 
 

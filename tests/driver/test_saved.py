@@ -207,5 +207,5 @@ def test_a_damaged_result_is_refused(problem, tmp_path):
         Result.load(path)
     path.unlink()
     checkpoint.save(path, RESULT._replace(format=0), {}, {})
-    with pytest.raises(ValueError, match="has format 0, not 2: another version of tiebreak wrote it"):
+    with pytest.raises(ValueError, match="has format 0, not 3: another version of tiebreak wrote it"):
         Result.load(path)

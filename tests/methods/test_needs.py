@@ -104,6 +104,17 @@ def test_methods_for_convex_objectives_refuse_others():
     assert minimize(problem, "cg-bio", max_iterations=3).success
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_for_exact_ties_refuse_near_ones(name):
+    problem = Problem(SquaredNorm(), LOWER, L1Ball(1.0), tolerance=0.1)
+    if METHODS[name].near_ties or (name == "auto" and "active-set" in METHODS):
+        return
+    named = ".*" if name == "auto" else name
+    message = f"^the method '{named}' is for exact ties, and the problem has tolerance=0.1: take 'active-set'"
+    with pytest.raises(ValueError, match=message):
+        minimize(problem, name, max_iterations=3)
+
+
 def test_the_first_estimate_of_a_stream_needs_enough_samples_for_its_error():
     problem = Problem(SquaredNorm(), LOWER, L1Ball(1.0))
     with pytest.raises(ValueError, match="^`anchor_samples` must be at least 8, for the error of g"):

@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     advice: str  # what to do about a file that is not of this kind: it may be anything, and is left as it is
 
 
-CHECKPOINT = Kind("checkpoint", 4, CheckpointError, "give another path as `checkpoint`")
+CHECKPOINT = Kind("checkpoint", 5, CheckpointError, "give another path as `checkpoint`")
 
 
 def save(path: Path, kind: Kind, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

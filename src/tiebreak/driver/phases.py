@@ -61,7 +61,8 @@ class Phases:
         budget = Budget((1.0 - self.share) * queries, iterations, wanted, self._passes)
         method = self.task.method.for_problem(problem, budget)
         initial = method.seeks_with if self.task.seek else None
-        return [method] if initial is None else [initial.for_problem(problem), method]
+        # The first point is to minimise g, whatever the tolerance.
+        return [method] if initial is None else [initial.for_problem(problem.exact), method]
 
     def query_limit(self, number: int) -> float:
         """Return how many queries the run may have made by the end of a phase."""

@@ -121,7 +121,7 @@ class Records:
         if self._tol is None:
             return math.inf
         upper, lower = self._tol
-        below = _times(certificate.lower_gap_bound, lower)
+        below = _times(certificate.lower_gap_bound, certificate.tolerance + lower)
         if phase.seeking:
             return 2.0 * below
         above = _times(certificate.upper_gap_bound, upper)
@@ -143,10 +143,11 @@ class Records:
             upper_gap_bound=upper,
             lower_gap_bound=math.inf,
             stationarity=math.inf,
-            floors=NOTHING,
+            floors=NOTHING.at(self.certificate.tolerance),
             upper_error=math.inf,
             lower_error=math.inf,
             confidence=0.0,
+            within=None,
         )
 
     # On disk

@@ -117,8 +117,9 @@ class Result:
         A bound: g(x) − g* is at most this. NaN if nothing bounds g* from below, as g is not known to be convex
         (``convex=True`` says so) and has no ``floor``.
     upper_gap_bound : float
-        A bound: f(x) − f* is at most this. It may be negative: x is only nearly optimal for g, so that f(x) < f* is
-        possible. NaN if nothing bounds f* from below, as f is not known to be convex and has no ``floor``.
+        A bound: f(x) − f* is at most this, f* the least f over the points of Z with g ≤ g* + ε, ε the tolerance of the
+        problem. It may be negative: x is only nearly optimal for g, so that f(x) < f* is possible. NaN if nothing bounds f*
+        from below, as f is not known to be convex and has no ``floor``.
     stationarity : float
         The largest decrease of f's linear model over the points that g's cut at x leaves; for f not convex a measure of how
         far x is from stationary.
@@ -173,6 +174,16 @@ class Result:
     error: Exception | None = None
 
     @property
+    def tolerance(self) -> float:
+        """ε of the problem that was solved: by how much g(x) may exceed g*."""
+        return self.certificate.tolerance
+
+    @property
+    def within(self) -> bool | None:
+        """Whether g(x) ≤ g* + ε: True if it is proven, False if the contrary is, None if neither is."""
+        return self.certificate.within
+
+    @property
     def success(self) -> bool:
         """Whether what was asked for was reached.
 
@@ -206,7 +217,8 @@ class Result:
     __repr__ = __str__
 
     def _bound_rows(self, level: str, bound: float) -> list[tuple[str, str]]:
-        rows = [] if math.isnan(bound) else [(f"  {level}(x) − {level}* ≤", f"{bound:.3g}")]
+        note = f", {self.certificate.verdict}" if level == "g" and self.tolerance > 0.0 else ""
+        rows = [] if math.isnan(bound) else [(f"  {level}(x) − {level}* ≤", f"{bound:.3g}{note}")]
         if level == "f" and not self.settings.get("convex", bool(rows)):  # the bound is that of a floor, if there is one
             rows.append(("  stationarity", f"  {self.stationarity:.3g}"))
         if level == "g" and not rows:

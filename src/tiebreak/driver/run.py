@@ -19,7 +19,6 @@ from tiebreak.driver.timetable import Timetable
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
-from tiebreak.problem import Problem
 from tiebreak.proofs import APPROXIMATE, Certificate, ContradictionError, Prover
 from tiebreak.schedules import evaluated_until, part_of
 
@@ -86,7 +85,7 @@ class Run:
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
         steps, began = 0 if problem.compiled else 2, self.clock.counted
-        rehearsal = Problem(problem.upper.rehearsal(), problem.lower.rehearsal(), problem.domain)
+        rehearsal = problem._replace(upper=problem.upper.rehearsal(), lower=problem.lower.rehearsal())
         for method in self.phases.methods:
             plan = method.plan(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it

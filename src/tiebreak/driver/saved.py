@@ -16,7 +16,7 @@ from tiebreak.methods import Method
 from tiebreak.problem import Problem
 from tiebreak.proofs import packed, unpacked
 
-RESULT = checkpoint.Kind("saved result", 2, ValueError, "give the path of a file that Result.save wrote")
+RESULT = checkpoint.Kind("saved result", 3, ValueError, "give the path of a file that Result.save wrote")
 PLAIN = (
     *("upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity"),
     *("message", "iterations", "empty_cuts", "seconds", "wall_seconds"),
@@ -102,7 +102,8 @@ def _check_problem(problem: Any, result: Result, path: Path) -> None:
     if not isinstance(problem, Problem):
         raise ValueError(f"`problem` must be a Problem(upper, lower, domain) or None, got {type(problem).__name__}")
     stored = result.settings["problem"]
-    same = problem.dimension == result.x.size and stored in (None, digest(problem))
+    same = problem.dimension == result.x.size and problem.tolerance == result.tolerance
+    same = same and stored in (None, digest(problem.exact))
     if same and (stored is None or not problem.compiled):  # functions are known by their names alone: by their values too
         levels = ((problem.upper, result.upper), (problem.lower, result.lower))
         same = all(level.endless or math.isclose(level.value(result.x), value, rel_tol=SAME) for level, value in levels)
@@ -113,8 +114,8 @@ def _check_problem(problem: Any, result: Result, path: Path) -> None:
 
 
 def _digest(result: Result) -> str | None:
-    """Return what tells the problem of a result from others, as far as it is known."""
-    return result.settings.get("problem") if result.problem is None else digest(result.problem)
+    """Return what tells the problem of a result, but for its tolerance, from others, as far as it is known."""
+    return result.settings.get("problem") if result.problem is None else digest(result.problem.exact)
 
 
 def _layout(part: np.ndarray, x: np.ndarray) -> dict[str, Any]:

@@ -119,6 +119,7 @@ def _identity(run: Run) -> dict[str, Any]:
     task = run.task
     return {
         "x0": digest((task.x, task.seek)),  # first: other functions are compared there
+        "tolerance": task.problem.tolerance,
         "problem": digest(task.problem) if task.problem.compiled else _probe(task),
         **run.phases.configuration(run.phases.methods),
         "seed": task.seed,

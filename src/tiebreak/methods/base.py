@@ -71,6 +71,7 @@ class Method:
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
     convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
     streams: ClassVar[bool] = False  # whether it does without passes over all samples
+    near_ties: ClassVar[bool] = False  # whether it takes problems with a tolerance, g(x) ≤ g* + ε
     asks_for_passes: ClassVar[bool] = False  # whether it goes by how many passes over the data a time limit allows
 
     @property
@@ -113,7 +114,15 @@ class Method:
         return replace(self, **found) if found else self
 
     def check(self, problem: Problem) -> None:
-        """Raise a ValueError if a problem lacks what the method needs: a projection, convexity, an end of its samples."""
+        """Raise a ValueError if a problem lacks what the method needs: a projection, convexity, an end of its samples.
+
+        Or if it has a tolerance, and the method is for exact ties.
+        """
+        if problem.tolerance > 0.0 and not self.near_ties:
+            raise ValueError(
+                f"the method {self.name!r} is for exact ties, and the problem has tolerance={problem.tolerance:g}: take"
+                " 'active-set', which is for near ties too, or leave `tolerance` out"
+            )
         if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
                 f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"

@@ -22,16 +22,30 @@ CONTRADICTION = 1e-6  # relative amount by which g may be below its proven floor
 class Floors(NamedTuple):
     """The best that is proven so far about the optimal values."""
 
-    upper: float = -math.inf  # ≤ f*
+    upper: float = -math.inf  # ≤ f*, the least f over the points of Z with g ≤ g* + tolerance
     lower: float = -math.inf  # ≤ g*
     best_lower: float = math.inf  # ≥ g*: the least g seen, and its rounding
+    tolerance: float = 0.0  # ε
+
+    @property
+    def level(self) -> float:
+        """A number that g does not exceed where g ≤ g* + ε: the least g seen and ε, rounded up."""
+        if self.tolerance == 0.0:
+            return self.best_lower
+        level = self.best_lower + self.tolerance
+        return level + FEW_OPERATIONS * UNIT * (abs(self.best_lower) + self.tolerance)
+
+    def at(self, tolerance: float) -> Floors:
+        """Return what is proven for another tolerance: f* is no larger for a larger one, and g* does not depend on it."""
+        upper = self.upper if tolerance <= self.tolerance else -math.inf
+        return self._replace(upper=upper, tolerance=tolerance)
 
 
 NOTHING = Floors()
 
 
 class HalfSpace(NamedTuple):
-    """The points s with ⟨normal, s⟩ ≤ offset, every minimiser of g among them."""
+    """The points s with ⟨normal, s⟩ ≤ offset: every s of Z with g(s) ≤ g* + ε, and so every minimiser of g, among them."""
 
     normal: np.ndarray
     offset: float
@@ -45,8 +59,8 @@ class Certificate(NamedTuple):
     upper, lower : float
         f(x) and g(x), exact on all samples; for a stream the mean over fresh ones.
     upper_gap_bound : float
-        f(x) − f* is at most this. It may be negative: then f(x) < f*, because g(x) > g*. NaN if nothing bounds f* from
-        below: f is not known to be convex, and has no ``floor``.
+        f(x) − f* is at most this, f* the least f over the points of Z with g ≤ g* + ε. It may be negative: then f(x) < f*,
+        because g(x) > g* + ε. NaN if nothing bounds f* from below: f is not known to be convex, and has no ``floor``.
     lower_gap_bound : float
         g(x) − g* is at most this; it is never negative. NaN if nothing bounds g* from below: g is not known to be convex
         (``convex=True`` says so), and has no ``floor``.
@@ -56,9 +70,10 @@ class Certificate(NamedTuple):
     multiplier : float
         λ of that half-space.
     floors : Floors
-        The lower bounds of f* and g*, and an upper bound of g*, from this point and all before.
+        The lower bounds of f* and g*, and an upper bound of g*, from this point and all before; and the tolerance ε that f*
+        is for.
     cuts : tuple of HalfSpace
-        The half-spaces that were used, all of which contain every minimiser of g.
+        The half-spaces that were used, all of which contain every point of Z with g ≤ g* + ε.
     multipliers : array
         Their weights in the proof of the bound on f*.
     upper_error, lower_error : float
@@ -73,6 +88,9 @@ class Certificate(NamedTuple):
     x : array, (d,)
         The point that all this is about: the one that was given, or the point of Z to which it was moved because it was
         outside by more than rounding.
+    within : bool or None
+        Whether g(x) ≤ g* + ε: True if it is proven, False if the contrary is, None if neither is. For exact ties, ε = 0, it
+        is hardly ever True: that takes g(x) at a proven floor of g*.
     """
 
     upper: float
@@ -90,6 +108,20 @@ class Certificate(NamedTuple):
     samples: int = 0
     approximate: bool = False
     x: np.ndarray = np.zeros(0)
+    within: bool | None = None
+
+    @property
+    def tolerance(self) -> float:
+        """ε of the problem: by how much g(x) may exceed g*."""
+        return self.floors.tolerance
+
+    @property
+    def verdict(self) -> str:
+        """What is known of g(x) ≤ g* + ε, in words; nothing for exact ties."""
+        if self.tolerance == 0.0:
+            return ""
+        place = {True: "within", False: "beyond", None: "perhaps within"}[self.within]
+        return f"{place} the tolerance {self.tolerance:g}: {'not ' if self.within is None else ''}proven"
 
     @property
     def finite(self) -> bool:
@@ -104,6 +136,8 @@ class Certificate(NamedTuple):
         if self.confidence < 1.0:
             rows.append(("confidence", self.confidence))
         lines = [f"{name:<16}{value:.6g}" for name, value in rows]
+        if self.verdict:
+            lines.append(f"  {self.verdict}")
         return "\n".join([*lines, APPROXIMATE] if self.approximate else lines)
 
 
@@ -111,34 +145,42 @@ class ContradictionError(ValueError):
     """A point of the domain is better than what was proven to be possible: something that was said of g is not true."""
 
 
-def known(problem: Problem) -> Floors:
-    """Return what the objectives of a problem know of themselves."""
+def known(problem: Problem, *earlier: Floors) -> Floors:
+    """Return what the objectives of a problem know of themselves, and what was proven of them earlier, for any tolerance."""
     upper, lower = (float(level.floor) for level in (problem.upper, problem.lower))
-    return Floors(upper - FEW_OPERATIONS * UNIT * abs(upper), lower - FEW_OPERATIONS * UNIT * abs(lower))
-
-
-def joined(first: Floors, second: Floors) -> Floors:
-    """Return all that is proven."""
-    return Floors(max(first.upper, second.upper), max(first.lower, second.lower), min(first.best_lower, second.best_lower))
+    first = Floors(upper - FEW_OPERATIONS * UNIT * abs(upper), lower - FEW_OPERATIONS * UNIT * abs(lower))
+    all_floors = [first._replace(tolerance=problem.tolerance), *(floors.at(problem.tolerance) for floors in earlier)]
+    uppers, lowers, ceilings, _ = zip(*all_floors, strict=True)
+    return Floors(max(uppers), max(lowers), min(ceilings), problem.tolerance)
 
 
 def proven(result: Any, problem: Problem) -> Floors:
-    """Return what a result proves about a problem: nothing if it is of another one, or of samples."""
+    """Return what a result proves about a problem: nothing if it is of another one, or of samples.
+
+    A result of the same problem with another tolerance counts: what is returned says for which tolerance it holds.
+    """
     first = result.problem
-    if first is problem:
+    if first is not None and all(part is other for part, other in zip(first[:3], problem[:3], strict=True)):
         same = True
     elif not problem.compiled or foreign_classes(problem):  # code that was written elsewhere is not told apart for certain
         same = False
     elif first is None:  # as of a result that was read from a file
-        same = result.settings.get("problem") == digest(problem)
+        same = result.settings.get("problem") == digest(problem.exact)
     else:
-        same = first.compiled and digest(first) == digest(problem)
+        same = first.compiled and digest(first.exact) == digest(problem.exact)
     return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
 
 
 def gap(value: float, error: float, floor: float) -> float:
     """Return a bound on how far a value is above an optimal one that has a floor; NaN if it has none."""
     return value + error - floor if floor > -math.inf else math.nan
+
+
+def is_within(value: float, error: float, bound: float, floors: Floors) -> bool | None:
+    """Return whether g ≤ g* + ε at a point with this value of g, its error and its bound on g − g*; None if not proven."""
+    if bound <= floors.tolerance:
+        return True
+    return False if value - error - FEW_OPERATIONS * UNIT * abs(value) > floors.level else None
 
 
 def check_consistent(floors: Floors) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.problem import Problem, check_problem
-from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, joined, known, proven
+from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known, proven
 from tiebreak.proofs.exact import Look, conclude, look_at, tighten
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched, check_gradients
@@ -42,8 +42,9 @@ def certify(
     problem : Problem
     x : array, (d,), or Result
         A point of the domain, or a result: if it is of the same problem, what its run proved is kept, and may only become
-        better. A point that is outside by no more than the tolerance of ``contains`` is moved into the domain first; values
-        and bounds are those of the point ``certificate.x`` that it is moved to.
+        better; with another ``tolerance``, what still holds is kept. A point that is outside by no more than the tolerance
+        of ``contains`` is moved into the domain first; values and bounds are those of the point ``certificate.x`` that it is
+        moved to.
     bundle : int
         The most half-spaces to use: that of x, those of ``points``, and further ones at points of its own choice. Each costs
         one pass over the data of both levels. More make the bounds tighter: some tens often by a factor of ten.
@@ -51,7 +52,8 @@ def certify(
         Other points of the domain at which to evaluate both levels. Each may lower the least g that is known and gives one
         more half-space.
     floors : Floors, optional
-        What is proven already, such as ``certificate.floors`` of another point.
+        What is proven already, such as ``certificate.floors`` of another point. They may be of another tolerance, which
+        they tell: a floor of f* for a smaller one is not used.
     samples : int, optional
         With a stream: how many fresh samples to draw at each level that is one; 20,000 if not given. One half of them
         chooses how to bound, the other half bounds.
@@ -108,9 +110,7 @@ def certify(
 
 
 def _certify_exact(problem: Problem, x: Any, bundle: int, points: Iterable[Any], floors: Floors) -> Certificate:
-    floors = joined(floors, known(problem))
-    if hasattr(x, "certificate"):
-        floors = joined(proven(x, problem), floors)
+    floors = known(problem, floors, *([proven(x, problem)] if hasattr(x, "certificate") else []))
     looks = [_looked_at(problem, _point_of(x), "x"), *(_looked_at(problem, point, "points") for point in points)]
     for look in looks[1:]:
         floors = conclude(problem, look, floors).floors

@@ -5,12 +5,13 @@ Z, and x* a solution, a fixed point. g is convex, and so is f, so that for any �
 samples
 
     g(x) − g*  ≤  ⟨∇g(x), x − x*⟩,
-    f(x) − f*  ≤  ⟨∇f(x) + λ ∇g(x), x − x*⟩ + λ (g(y) − g(x)),
+    f(x) − f*  ≤  ⟨∇f(x) + λ ∇g(x), x − x*⟩ + λ (g(y) + ε − g(x)),
 
-the second because g(x) + ⟨∇g(x), x* − x⟩ ≤ g* ≤ g(y). Each right side is the expectation E z of a number z_i that a sample
-has. The mean z̄ of n of these is not known, as x* is not, but it is at most q̂, the same with the largest value over s ∈ Z of
-⟨·, x − s⟩ for that at x*: one linear minimisation with the mean gradients. So E z ≤ q̂ + (E z − z̄), and two inequalities
-bound E z − z̄; each may fail with half of the probability that the statement has, and the better one counts.
+the second because g(x) + ⟨∇g(x), x* − x⟩ ≤ g* + ε ≤ g(y) + ε, ε the tolerance of the problem. Each right side is the
+expectation E z of a number z_i that a sample has. The mean z̄ of n of these is not known, as x* is not, but it is at most
+q̂, the same with the largest value over s ∈ Z of ⟨·, x − s⟩ for that at x*: one linear minimisation with the mean gradients.
+So E z ≤ q̂ + (E z − z̄), and two inequalities bound E z − z̄; each may fail with half of the probability that the statement
+has, and the better one counts.
 
 - Hoeffding 1963. By Cauchy and Schwarz a sample of f moves its term within an interval of length W_f = 2 G_f D, one of g
   within W_g = 2 λ (G_g D + min(R_g, G_g ‖y − x‖)), and the samples of both are independent:
@@ -38,7 +39,7 @@ from tiebreak.objectives import Placed, Scaled, Stream, Sum
 from tiebreak.objectives.adapters.sources import Rows
 from tiebreak.problem import Problem
 from tiebreak.proofs.exact import minimum
-from tiebreak.proofs.fresh import Choice, Sample, choices
+from tiebreak.proofs.fresh import Choice, Sample, choices, rounded_up
 
 STATEMENTS = 4  # statements about two gaps and two values, each of which may fail with an equal share of δ
 NO_POINT = -1  # index of a choice that compares g at x with itself
@@ -179,6 +180,7 @@ class Bounded:
         weights = np.array([f_weight, choice.multiplier])
         bound = -minimum(self.problem, moments.gradient(weights), self.x)
         deviation = self.diameter * moments.gradient_deviation(weights)
+        bound += f_weight * choice.multiplier * rounded_up(self.problem.tolerance)
         f_width, g_width = 2.0 * self.diameter * weights * [self.f.gradients, self.g.gradients]
         if choice.point != NO_POINT:
             rise = 2 + choice.point

@@ -6,10 +6,17 @@ Lower level: g is convex, so that for any points y_j of Z
 
 with x alone that is the Frank-Wolfe gap, g(x) − g* ≤ max over s ∈ Z of ⟨∇g(x), x − s⟩.
 
-Upper level: with ḡ the least g seen at any point, the half-spaces g(y_j) + ⟨∇g(y_j), s − y_j⟩ ≤ ḡ contain every minimiser
-of g. If f is convex, f* is at least the least value, over the points of Z in all of them, of max_i f(y_i) + ⟨∇f(y_i), s −
-y_i⟩. One half-space, that of x, has its best multiplier from the cut oracle; for several see ``bundle.py``, for streams
-``sampled.py``.
+Upper level: with ḡ the least g seen at any point and ε the tolerance of the problem, 0 for exact ties, the half-spaces
+
+    g(y_j) + ⟨∇g(y_j), s − y_j⟩ ≤ ḡ + ε
+
+contain every point s of Z with g(s) ≤ g* + ε. If f is convex, f*, the least f over these points, is at least the least
+value, over the points of Z in all half-spaces, of max_i f(y_i) + ⟨∇f(y_i), s − y_i⟩. One half-space, that of x, has its best
+multiplier from the cut oracle, or from the method that found x: any λ ≥ 0 gives a bound,
+
+    f* ≥ f(x) + λ (g(x) − ḡ − ε) − max over s ∈ Z of ⟨∇f(x) + λ ∇g(x), x − s⟩.
+
+For several half-spaces see ``bundle.py``, for streams ``sampled.py``.
 
 Rounding is part of every proof. Each value and gradient comes with a bound of its error (``Objective.survey``), each linear
 minimisation with a number that is proven not to exceed its minimum (``least_value``), and each point with how far it may be
@@ -20,6 +27,7 @@ objectives know of themselves (``floor``) holds always.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +37,7 @@ from tiebreak.domains.rounding import quiet
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import Lines, best_bound
-from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap
+from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap, is_within
 
 STRIDES = (0.2, 0.5)  # steps, by turns, from x towards the point that a bundle proposes: there it takes the next half-space
 
@@ -77,8 +85,12 @@ def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
 
 
 @quiet
-def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
-    """Return what one point proves, with its own half-space."""
+def conclude(problem: Problem, look: Look, floors: Floors, multipliers: Sequence[float] = ()) -> Certificate:
+    """Return what one point proves, with its own half-space.
+
+    ``multipliers`` of the half-space are tried beside that which the cut oracle proposes, and so is 0; the best one counts.
+    """
+    floors = floors.at(problem.tolerance)
     if not look.finite:
         return Certificate(look.f, look.g, math.nan, math.nan, math.nan, math.nan, floors, x=look.x)
     floors = floors._replace(best_lower=min(floors.best_lower, look.ceiling))
@@ -86,27 +98,32 @@ def conclude(problem: Problem, look: Look, floors: Floors) -> Certificate:
         lower = look.g - look.g_doubt + min(minimum(problem, look.g_gradient, look.x), 0.0)
         floors = floors._replace(lower=max(floors.lower, lower))
     check_consistent(floors)
-    room = floors.best_lower - look.g + look.g_doubt  # ⟨∇g(x), s − x⟩ is at most this at all minimisers s of g
+    room = floors.level - look.g + look.g_doubt  # ⟨∇g(x), s − x⟩ is at most this at all s with g(s) ≤ g* + ε
     offset = float(look.g_gradient @ look.x) + room
     multiplier = 0.0
     if math.isfinite(room):
         multiplier = cut_lmo(problem.domain, look.f_gradient, look.g_gradient, offset, np.empty_like(look.x))[1]
     stationarity = decrease(problem, look, multiplier, room)
+    for other in (*multipliers, 0.0) if multipliers and math.isfinite(room) else ():
+        if 0.0 <= other < math.inf and (found := decrease(problem, look, other, room)) < stationarity:
+            stationarity, multiplier = found, other
     if problem.upper.convex:
         # Where g is not known to be convex its half-space proves nothing, but f* is no less than the least f on all of Z.
         proof = stationarity if problem.lower.convex else decrease(problem, look, 0.0, room)
         floors = floors._replace(upper=max(floors.upper, look.f - proof))
+    lower_gap = max(gap(look.g, look.g_error, floors.lower), 0.0)
     return Certificate(
         upper=look.f,
         lower=look.g,
         upper_gap_bound=gap(look.f, look.f_error, floors.upper),
-        lower_gap_bound=max(gap(look.g, look.g_error, floors.lower), 0.0),
+        lower_gap_bound=lower_gap,
         stationarity=stationarity,
         multiplier=float(multiplier),
         floors=floors,
         cuts=(HalfSpace(look.g_gradient, offset),) if problem.lower.convex and math.isfinite(offset) else (),
         multipliers=np.array([multiplier], dtype=np.float64),
         x=look.x,
+        within=is_within(look.g, look.g_error, lower_gap, floors),
     )
 
 
@@ -121,7 +138,7 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
         if problem.lower.convex:
             found = best_bound(problem.domain, x, lower, Lines.none(x.size)).value
             floors = floors._replace(lower=max(floors.lower, found))
-        allowed = lower.below(floors.best_lower) if problem.lower.convex else Lines.none(x.size)
+        allowed = lower.below(floors.level) if problem.lower.convex else Lines.none(x.size)
         bound = best_bound(problem.domain, x, upper if convex else upper.first(), allowed)
         if convex:
             floors = floors._replace(upper=max(floors.upper, bound.value))
@@ -134,13 +151,15 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
             break
         looks.append(look)
         floors = conclude(problem, look, floors).floors
+    lower_gap = max(gap(first.g, first.g_error, floors.lower), 0.0)
     return certificate._replace(
         upper_gap_bound=gap(first.f, first.f_error, floors.upper),
-        lower_gap_bound=max(gap(first.g, first.g_error, floors.lower), 0.0),
+        lower_gap_bound=lower_gap,
         stationarity=certificate.stationarity if convex else min(certificate.stationarity, certificate.upper - bound.value),
         floors=floors,
         cuts=tuple(HalfSpace(a, float(a @ x - value)) for value, a in zip(allowed.values, allowed.gradients, strict=True)),
         multipliers=bound.lower,
+        within=is_within(first.g, first.g_error, lower_gap, floors),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from tiebreak.domains import cut_lmo
 from tiebreak.engine.randomness import Moments
 from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 from tiebreak.problem import Problem
 
 SHARES = 2.0 ** np.arange(-8, 5)  # multiples of the estimated half-space's multiplier that are tried
@@ -69,6 +70,11 @@ class Choice(NamedTuple):
     point: int  # y among the other points; −1: y = x
 
 
+def rounded_up(tolerance: float) -> float:
+    """Return ε and what rounding may take from it where it is added."""
+    return tolerance * (1.0 + FEW_OPERATIONS * UNIT)
+
+
 def sample_at(
     problem: Problem,
     x: np.ndarray,
@@ -79,7 +85,7 @@ def sample_at(
     others: np.ndarray | None,
 ) -> Sample:
     """Return what the next batch says at x, and of g at the other points; what is known exactly is given."""
-    f, g, _ = problem
+    f, g = problem[:2]
     f_value, f_gradient = exact[0] or value_and_gradient(f, [take(f, part) for part in pieces(size)], x)
     batches = [take(g, part) for part in pieces(size)] if g.endless else []
     g_value, g_gradient = exact[1] or value_and_gradient(g, batches, x)
@@ -105,7 +111,7 @@ def value_and_gradient(objective: Any, batches: Sequence[Any], x: np.ndarray) ->
 def choices(problem: Problem, x: np.ndarray, f_gradient: np.ndarray, g_gradient: np.ndarray, falls: Any) -> list[Choice]:
     """Return the multipliers and points that are worth trying, given mean gradients and the mean g(y) − g(x) of each y."""
     point = int(np.argmin(falls)) if falls.size and falls.min() < 0.0 else -1
-    offset = float(g_gradient @ x) + (float(falls[point]) if point >= 0 else 0.0)
+    offset = float(g_gradient @ x) + (float(falls[point]) if point >= 0 else 0.0) + problem.tolerance
     _, found = cut_lmo(problem.domain, f_gradient, g_gradient, offset, np.empty_like(x))
     if not (math.isfinite(found) and found > 0.0):
         sizes = np.linalg.norm(f_gradient), np.linalg.norm(g_gradient)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, joined, known
+from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known
 from tiebreak.proofs.exact import Look, conclude, look_at, tighten
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched
@@ -54,16 +54,24 @@ class Prover(ABC):
         """Return how many samples a record takes after this many queries."""
 
     @abstractmethod
-    def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
-        """Return the certificate of a record at x; ``origin`` is a point that g may be compared with."""
+    def examine(
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+    ) -> Certificate:
+        """Return the certificate of a record at x.
+
+        ``origin`` is a point that g may be compared with. ``multipliers`` are worth trying for the half-space of x; where a
+        level is a stream they are not used.
+        """
 
     def confirm(self, x: np.ndarray, origin: np.ndarray | None, queries: int) -> Certificate:
         """Return one that holds even if records chose this moment, for provers that are not certain."""
         raise NotImplementedError
 
-    def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+    def last(
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+    ) -> Certificate:
         """Return the certificate of the result."""
-        return self.examine(x, origin, queries, excess)
+        return self.examine(x, origin, queries, excess, multipliers)
 
     def improved(self, certificate: Certificate) -> Certificate:
         """Return the last certificate with bounds as good as what is remembered allows."""
@@ -95,7 +103,7 @@ class ExactProver(Prover):
 
     def __init__(self, problem: Problem, floors: Floors = NOTHING) -> None:
         super().__init__(problem)
-        self.floors = joined(floors, known(problem))
+        self.floors = known(problem, floors)
         self.looks: list[Look] = []  # the last records with their gradients, the newest first
         self.tightened_at = 0  # the queries when all of these were last used together
         self.full = problem.upper.n_samples + problem.lower.n_samples
@@ -103,9 +111,11 @@ class ExactProver(Prover):
     def cost(self, queries: int) -> int:
         return self.full
 
-    def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+    def examine(
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+    ) -> Certificate:
         look = look_at(self.problem, x)
-        certificate = conclude(self.problem, look, self.floors)
+        certificate = conclude(self.problem, look, self.floors, multipliers)
         if not look.finite:  # its gradients prove nothing
             return certificate
         kept = max(1, min(KEPT_LOOKS, KEPT_BYTES // (3 * x.nbytes)))
@@ -157,7 +167,9 @@ class SampledProver(Prover):
         samples = self._samples(queries)
         return sum(samples if level.endless else level.n_samples for level in (self.problem.upper, self.problem.lower))
 
-    def examine(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+    def examine(
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+    ) -> Certificate:
         fresh, samples = Fresh(self.moments), self._samples(queries)
         take = Watched(fresh, self.problem, x) if self.check else fresh
         certificate = self._certify(x, take, samples, self.delta, origin)
@@ -175,7 +187,9 @@ class SampledProver(Prover):
         delta = self.delta / (self.claims * (self.claims + 1))
         return self._certify(x, Fresh(self.moments), max(self._samples(queries), LEAST_FINAL_SAMPLES), delta, origin)
 
-    def last(self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess) -> Certificate:
+    def last(
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+    ) -> Certificate:
         """Return bounds that no decision depended on, from as many samples as are due."""
         delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta
         try:

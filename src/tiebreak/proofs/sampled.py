@@ -9,9 +9,10 @@ of a linear function is concave in the function, so that by Jensen's inequality
     E[min over s ∈ Z of ⟨∇g_k(x), s − x⟩]  ≤  min over s ∈ Z of ⟨∇g(x), s − x⟩  ≤  g* − g(x):
 
 the mean over k of K independent numbers is, in expectation, a bound on the safe side, and a one-sided confidence limit of
-their mean is a bound on the gap. At the upper level the half-space that contains the minimisers of g has a multiplier λ ≥ 0:
+their mean is a bound on the gap. At the upper level the half-space that contains all points with g ≤ g* + ε, ε the tolerance
+of the problem, has a multiplier λ ≥ 0:
 
-    f* − f(x)  ≥  min over s ∈ Z of ⟨∇f(x) + λ ∇g(x), s − x⟩ − λ (g(y) − g(x))      for any λ ≥ 0 and any y ∈ Z,
+    f* − f(x)  ≥  min over s ∈ Z of ⟨∇f(x) + λ ∇g(x), s − x⟩ − λ (g(y) + ε − g(x))      for any λ ≥ 0 and any y ∈ Z,
 
 f convex, whose terms are estimated likewise, batch by batch. λ and y are chosen on one half of the samples, on which their
 bound is best, and used on the other half, which knows nothing of that choice. The confidence limits are Student's: with the
@@ -39,10 +40,10 @@ from scipy.special import stdtrit
 from tiebreak.domains import settle
 from tiebreak.objectives.surveys import Survey, accurate
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import Certificate, gap, known
+from tiebreak.proofs.certificate import Certificate, gap, is_within, known
 from tiebreak.proofs.concentration import STATEMENTS, Bounded, Claims, range_of
 from tiebreak.proofs.exact import doubt_of, minimum
-from tiebreak.proofs.fresh import Choice, Sample, Take, choices, pieces, sample_at
+from tiebreak.proofs.fresh import Choice, Sample, Take, choices, pieces, rounded_up, sample_at
 
 BATCHES = 10  # K, the number of batches on each half of the samples
 MAX_PIECES = 2000  # pieces on each half, where samples are bounded: the more, the better their variance is known
@@ -119,16 +120,19 @@ def certificate_of(problem: Problem, claims: Claims) -> Certificate:
         if problem.upper.convex:
             upper_gap = upper
             floors = floors._replace(upper=max(floors.upper, f - f_error - upper_gap))
+    floors = floors._replace(best_lower=g + g_error)
+    lower_gap = max(min(gap(g, g_error, floors.lower), lower_gap), 0.0)
     return Certificate(
         upper=f,
         lower=g,
         upper_gap_bound=min(gap(f, f_error, floors.upper), upper_gap),
-        lower_gap_bound=max(min(gap(g, g_error, floors.lower), lower_gap), 0.0),
+        lower_gap_bound=lower_gap,
         stationarity=upper,
         multiplier=multiplier,
-        floors=floors._replace(best_lower=g + g_error),
+        floors=floors,
         upper_error=f_error,
         lower_error=g_error,
+        within=is_within(g, g_error, lower_gap, floors),
     )
 
 
@@ -164,11 +168,11 @@ def choose(problem: Problem, x: np.ndarray, samples: list[Sample], quantile: flo
 
 
 def upper_number(problem: Problem, x: np.ndarray, sample: Sample, choice: Choice) -> float:
-    """Return max over s ∈ Z of ⟨∇f_k + λ ∇g_k, x − s⟩ + λ (g_k(y) − g_k(x)), whose expectation bounds the upper gap."""
+    """Return max over s ∈ Z of ⟨∇f_k + λ ∇g_k, x − s⟩ + λ (g_k(y) + ε − g_k(x)), whose expectation bounds the upper gap."""
     weight = choice.multiplier
     direction = sample.f_gradient + weight * sample.g_gradient if weight > 0.0 else sample.f_gradient
     rise = sample.other[choice.point] - sample.g if choice.point >= 0 else 0.0
-    return weight * float(rise) - minimum(problem, direction, x)
+    return weight * (float(rise) + rounded_up(problem.tolerance)) - minimum(problem, direction, x)
 
 
 def confidence_limit(numbers: Sequence[float], quantile: float) -> float:

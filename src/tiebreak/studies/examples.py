@@ -115,7 +115,7 @@ def conic_reference(problem: tiebreak.Problem) -> tuple[float, str]:
     except ImportError:
         return float("nan"), "none"
     x = cvxpy.Variable(problem.dimension)
-    f, g, domain = problem
+    f, g, domain = problem[:3]
     A, b = f.matrix.array, f.targets
     height, *others = (g.matrices[:, k] @ x + g.offsets[:, k] for k in range(g.offsets.shape[1]))
     cones = cvxpy.SOC(-height, cvxpy.vstack(others), axis=0)

@@ -108,7 +108,7 @@ def known_of(case: Known) -> dict[str, float]:
 def race(seed: int, method: str, max_queries: int) -> Outcome:
     """Run SBCGI or aR-IP-SeG on the convex problem, from the same minimiser of g."""
     case = known(seed)
-    f, g, _ = case.problem
+    f, g = case.problem[:2]
     if method == "sbcgi":
         # Its horizon is what the samples allow.
         configured = with_share("sbcgi", case.problem, max_queries // 2, SHARE)
