@@ -133,6 +133,15 @@ class LeastSquares(LinearModel):
     def hessian(self) -> np.ndarray:
         return remembered(self, "hessian", lambda: (self.matrix.gram(self.weights / self.n_samples), 1)).copy()
 
+    def moments(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return H, h and c of F(x) = ½ ⟨x, H x⟩ − ⟨h, x⟩ + c, found in one pass over the data and kept with them."""
+        return remembered(self, "moments", lambda: (self._summed(), 1))
+
+    def _summed(self) -> tuple[np.ndarray, np.ndarray, float]:
+        shares = self.weights / self.n_samples
+        linear = self.matrix.combined(shares * self.targets)
+        return self.matrix.gram(shares), linear, 0.5 * float((shares * self.targets) @ self.targets)
+
 
 class Logistic(LinearModel):
     """The mean logistic loss log(1 + exp(−y_i ⟨a_i, x⟩)) over the rows of A.

@@ -1,6 +1,7 @@
 """Scalar losses ℓ(prediction, target) of linear models; they know nothing of matrices.
 
-A scalar loss is a value with two generic functions, :func:`loss` and :func:`curvature`.
+A scalar loss is a value with two generic functions, :func:`loss` and :func:`curvature`; a third one, :func:`bend`, lets
+methods that use second derivatives take it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import math
 from typing import NamedTuple
 
 from tiebreak.engine import generic
+
+LINE_SHARE = 1e-7  # curvature of a line, as a share of that of the parabola of the origin that touches it
 
 
 @generic
@@ -19,6 +22,11 @@ def loss(scalar, prediction, target):
 @generic
 def curvature(scalar):
     """Return the largest second derivative of ℓ with respect to the prediction."""
+
+
+@generic
+def bend(scalar, prediction, target):
+    """Return the second derivative of ℓ with respect to the prediction; where ℓ has none, a number that replaces it."""
 
 
 class ConvexLoss:
@@ -50,6 +58,11 @@ def curvature_square(scalar):
     return 1.0
 
 
+@bend.register(Square)
+def bend_square(scalar, prediction, target):
+    return 1.0
+
+
 class _LogLoss(NamedTuple):
     pass
 
@@ -74,6 +87,12 @@ def curvature_log(scalar):
     return 0.25
 
 
+@bend.register(LogLoss)
+def bend_log(scalar, prediction, target):
+    decay = math.exp(-abs(prediction))
+    return decay / ((1.0 + decay) * (1.0 + decay))
+
+
 class _HuberLoss(NamedTuple):
     delta: float
 
@@ -94,3 +113,10 @@ def loss_huber(scalar, prediction, target):
 @curvature.register(HuberLoss)
 def curvature_huber(scalar):
     return 1.0
+
+
+@bend.register(HuberLoss)
+def bend_huber(scalar, prediction, target):
+    residual = abs(prediction - target)
+    # Beyond δ the loss is a line. A little of the curvature of the parabola that touches it keeps steps finite.
+    return 1.0 if residual <= scalar.delta else LINE_SHARE * scalar.delta / residual

@@ -55,6 +55,10 @@ class CSR(NamedTuple):
         scaled = self.scaled(np.sqrt(weights))
         return (scaled.T @ scaled).toarray()
 
+    def combined(self, factors: np.ndarray) -> np.ndarray:
+        """Return Aᵀ factors, in float64."""
+        return self.to_scipy().T @ np.asarray(factors, dtype=np.float64)
+
     def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
         """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit."""
         n, d = self.shape

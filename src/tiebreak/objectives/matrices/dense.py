@@ -52,6 +52,14 @@ class Dense(NamedTuple):
             total += block.T @ block
         return total
 
+    def combined(self, factors: np.ndarray) -> np.ndarray:
+        """Return Aᵀ factors, in float64."""
+        n, d = self.shape
+        total, rows = np.zeros(d), max(1, BLOCK_NUMBERS // d)
+        for low in range(0, n, rows):
+            total += factors[low : low + rows] @ np.asarray(self.array[low : low + rows], dtype=np.float64)
+        return total
+
     def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
         """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit; its upper triangle is missing.
 

@@ -1,0 +1,267 @@
+"""The way to an answer: g alone first, then x_λ, the minimiser of f + λ g, for weights λ that lead to what is asked for.
+
+x_λ is on the frontier of both levels: f(x_λ) is the least f among all points with g ≤ g(x_λ). For every x of Z and λ ≥ 0,
+
+    f*(ε) ≥ f(x) + λ (g(x) − ḡ − ε) − max_{s ∈ Z} ⟨∇f(x) + λ ∇g(x), x − s⟩,
+
+where ḡ ≥ g* is the least g seen; at x_λ the last term vanishes up to rounding.
+
+- An exact tie (ε = 0) is the end of the path, λ → ∞: λ grows until the bound meets f(x_λ), or until λ times what rounding
+  leaves of the last term is more than what a larger λ gains.
+- A near tie (ε > 0) has a finite λ, at which g(x_λ) reaches the level g* + ε. It is bracketed, and the points of both ends
+  are mixed into one on the level; the search ends when its f meets the bound. If g is below the level even where f is least,
+  the level does not matter.
+
+For large λ it is f/λ + g that is minimised.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from tiebreak.active.solver import Place, Solver
+from tiebreak.problem import Problem
+
+FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
+GROWTH = 100.0  # factor of λ from one stage to the next
+CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
+SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
+MOST_STAGES = 50  # stages of a search for a level
+LEAST_SHARE = 0.02  # distance of a new λ from the ends of its bracket, as a share of it
+TINY = 1e-300  # least distance of g from its floor
+OVERSHOOT = 1.1  # exponent that carries a guess beyond the level
+STEEPEST, FLATTEST = -4.0, -0.1  # range of the power below
+POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing else is known
+
+NUMBERS = ("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power")
+
+
+class End(NamedTuple):
+    """A point of the frontier."""
+
+    weight: float  # λ
+    f: float
+    g: float
+    upper: Place
+    lower: Place
+
+    @property
+    def x(self) -> np.ndarray:
+        return self.upper.x
+
+
+class Course:
+    """A solver and where it is on its way.
+
+    Parameters
+    ----------
+    problem : Problem
+    x : array, (d,)
+        Where to begin.
+
+    Attributes
+    ----------
+    weight : float
+        λ of the current stage; infinite while g alone is minimised.
+    arrived : bool
+        Whether the last cycle found x to be x_λ, up to rounding.
+    finished : bool
+        Whether there is nothing left to improve.
+    answer : array
+        The best point so far.
+    """
+
+    def __init__(self, problem: Problem, x: np.ndarray) -> None:
+        self.solver, self.tolerance = Solver(problem, x), float(problem.tolerance)
+        self.samples = np.array([problem.upper.n_samples, problem.lower.n_samples])
+        self._domain, self._known_floors = problem.domain, [float(level.floor) for level in problem[:2]]
+        self.weight = math.inf
+        self.arrived = self.finished = False
+        self.answer = x.copy()
+        self.units = [0.0, 0.0]  # how much f and g vary on Z, seen from where they were first looked at
+        self.least, self.floor = math.inf, -math.inf  # around g*, the floor up to rounding
+        self.upper_floor = -math.inf  # ≤ f*(ε), up to rounding
+        self.excess = math.inf  # of f at the answer over that
+        self.inside: End | None = None  # the nearest points of the frontier on either side of the level
+        self.outside: End | None = None
+        self.power = POWER
+        self.stages = 0
+
+    def cycle(self) -> None:
+        """Make one pass over the data: improve x, or see that it has arrived."""
+        if self.arrived:
+            self._depart()
+        self.arrived = self.solver.cycle()
+        seen = self.solver.seen
+        if self.solver.weight[1] > 0.0:
+            self.least = min(self.least, seen.g)
+        self._measure()
+        if not self.arrived:
+            if math.isinf(self.weight):
+                self.answer = self.solver.x
+            return
+        self.stages += 1
+        if math.isinf(self.weight):
+            self.floor = seen.g - self.solver.gap - self.solver.noise
+            self.answer = self.solver.x
+        elif self.tolerance == 0.0:
+            self._arrive_at_tie()
+        else:
+            self._arrive_near_level()
+
+    def _measure(self) -> None:
+        """Note how much a level may vary when it is first seen."""
+        seen = self.solver.seen
+        for k, (value, gradient) in enumerate(((seen.f, seen.f_gradient), (seen.g, seen.g_gradient))):
+            if self.units[k] == 0.0 and self.solver.weight[k] > 0.0:
+                span = float(gradient @ (self._domain.lmo(-gradient) - self._domain.lmo(gradient)))
+                self.units[k] = min(span, value - self._known_floors[k])
+
+    @property
+    def multipliers(self) -> tuple[float, ...]:
+        """The λ that bounds f* best, seen from x."""
+        return (self.weight,) if math.isfinite(self.weight) else ()
+
+    @property
+    def unit(self) -> float:
+        """The λ at which both levels vary alike."""
+        f, g = self.units
+        return f / g if f > 0.0 and g > 0.0 else 1.0
+
+    def _depart(self) -> None:
+        """Choose the next λ."""
+        if math.isinf(self.weight):
+            self.weight = self.unit * (FIRST_WEIGHT if self.tolerance == 0.0 else 1.0)
+        elif self.tolerance == 0.0:
+            self.weight *= GROWTH
+        else:
+            self.weight = self._next_weight()
+        self.solver.aim((1.0, self.weight) if self.weight < 1.0 else (1.0 / self.weight, 1.0))
+
+    def _slack(self) -> tuple[float, float]:
+        """Return λ times how far g is above the least g seen, and λ times the gap: by both the bound misses f(x_λ)."""
+        solver = self.solver
+        gap = solver.gap / solver.weight[0]
+        return self.weight * (solver.seen.g - self.least), gap
+
+    # Exact ties
+
+    def _arrive_at_tie(self) -> None:
+        above, gap = self._slack()
+        excess = abs(above) + gap
+        worse = excess > self.excess
+        if excess < self.excess:
+            self.excess, self.answer = excess, self.solver.x
+        done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
+        self.finished = done or worse or gap > abs(above) or self.weight >= LARGEST_WEIGHT * self.unit
+
+    # Near ties
+
+    @property
+    def level(self) -> float:
+        """The level of g that a point is to keep to be proven within the tolerance."""
+        return max(self.floor + self.tolerance - SAFETY * self.units[1], self.least)
+
+    def _arrive_near_level(self) -> None:
+        """Bound f*(ε), and take the best point so far whose g keeps the level."""
+        end, before = self._end(), self.inside or self.outside
+        self._learn_power(end, before)
+        above, gap = self._slack()
+        self.upper_floor = max(self.upper_floor, end.f + above - self.weight * self.tolerance - gap)
+        if end.g <= self.level:
+            self.inside, (self.answer, f) = end, (end.x, end.f)
+        else:
+            self.outside = end
+        if self.inside is not None and self.outside is not None:
+            self.answer, f = self._mixed(self.inside, self.outside)
+        if self.inside is not None:
+            self.excess = f - self.upper_floor
+        self.finished = self.excess <= CLOSE * self.units[0] or self.stages >= MOST_STAGES or self._is_closed()
+
+    def _is_closed(self) -> bool:
+        """Return whether there is no λ left to try."""
+        if self.inside is not None and self.outside is not None:
+            return self.inside.weight <= self.outside.weight * (1.0 + 1e-9)
+        share = self.weight / self.unit
+        return not LEAST_WEIGHT < share < LARGEST_WEIGHT
+
+    def _end(self) -> End:
+        solver = self.solver
+        return End(self.weight, solver.seen.f, solver.seen.g, *(solver.place(level) for level in solver.levels))
+
+    def _mixed(self, inside: End, outside: End) -> tuple[np.ndarray, float]:
+        """Return the point between two ends at which g has its level, and f there."""
+        f, g = self.solver.levels
+
+        def excess(step: float) -> float:
+            return g.along(inside.lower, outside.lower, step)[0] - self.level
+
+        step = brentq(excess, 0.0, 1.0, xtol=1e-15) if excess(0.0) < 0.0 < excess(1.0) else 0.0
+        while step > 0.0 and excess(step) > 0.0:  # as much as rounding leaves
+            step = np.nextafter(step, 0.0) * (1.0 - 1e-12)
+        return inside.x + step * (outside.x - inside.x), f.along(inside.upper, outside.upper, step)[0]
+
+    def _learn_power(self, end: End, before: End | None) -> None:
+        """Note which power of λ the distance of g from its floor goes like."""
+        if before is not None and before.weight != end.weight:
+            a, b = (max(each.g - self.floor, TINY) for each in (before, end))
+            found = math.log(b / a) / math.log(end.weight / before.weight)
+            self.power = min(max(found, STEEPEST), FLATTEST)
+
+    def _next_weight(self) -> float:
+        """Return the λ at which g is likely to have its level: a power law between the ends, or from one of them."""
+        target = max(self.level - self.floor, TINY)
+        inside, outside = self.inside, self.outside
+        if inside is not None and outside is not None:
+            a, b = (max(end.g - self.floor, TINY) for end in (outside, inside))
+            share = math.log(target / a) / math.log(b / a) if b < a else 0.5
+            share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+            return outside.weight * (inside.weight / outside.weight) ** share
+        end = inside or outside
+        assert end is not None
+        factor = (target / max(end.g - self.floor, TINY)) ** (1.0 / self.power)
+        # A little further than it seems, so that the level comes to lie between two ends.
+        if end is inside:
+            return end.weight * max(factor**OVERSHOOT, 1e-3) if factor < 1.0 else 0.5 * end.weight
+        return end.weight * min(factor**OVERSHOOT, 1e3) if factor > 1.0 else 2.0 * end.weight
+
+    # On disk
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Return all of this as arrays."""
+        ends = [end for end in (self.inside, self.outside) if end is not None]
+        numbers = [float(getattr(self, name)) for name in NUMBERS]
+        kept = {
+            "course.numbers": np.array([*numbers, *self.units]),
+            "course.answer": self.answer,
+            "course.ends": np.array([self.inside is not None, self.outside is not None]),
+        }
+        for k, end in enumerate(ends):
+            kept[f"end{k}.numbers"], kept[f"end{k}.x"] = np.array(end[:3]), end.x
+            for name, place in (("upper", end.upper), ("lower", end.lower)):
+                kept |= {f"end{k}.{name}{i}": image for i, image in enumerate(place.images)}
+        return {**kept, **self.solver.stored()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`stored` returned."""
+        *numbers, f_unit, g_unit = arrays["course.numbers"].tolist()
+        for name, value in zip(NUMBERS, numbers, strict=True):
+            setattr(self, name, type(getattr(self, name))(value))
+        self.units, self.answer = [f_unit, g_unit], arrays["course.answer"]
+        ends = []
+        for k in range(int(arrays["course.ends"].sum())):
+            (weight, f, g), x = arrays[f"end{k}.numbers"].tolist(), arrays[f"end{k}.x"]
+            places = [
+                Place(x, [arrays[f"end{k}.{name}{i}"] for i in range(len(level.terms))])
+                for name, level in zip(("upper", "lower"), self.solver.levels, strict=True)
+            ]
+            ends.append(End(weight, f, g, *places))
+        inside, outside = arrays["course.ends"]
+        self.inside = ends.pop(0) if inside else None
+        self.outside = ends.pop(0) if outside else None
+        self.solver.restore(arrays)

@@ -1,0 +1,238 @@
+"""What an objective is to the active set: a sum of terms Σ_i c_i ℓ(z_i, b_i) of images z = M x, whose curvature is known."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from tiebreak.domains.atoms import Atom
+from tiebreak.engine import kernel
+from tiebreak.engine.rounding import UNIT
+from tiebreak.objectives import LeastSquares, LinearModel, Placed, Scaled, SquaredNorm, Sum
+from tiebreak.objectives.losses import Square, bend, loss
+from tiebreak.objectives.matrices import CSR
+
+MOST_SIDE = 5000  # side of matrices AᵀA that are made: 200 megabytes
+TYPICAL_PASSES = 30  # passes over the data that a problem takes
+SLOWER = 15.0  # factor by which a product of a matrix and a vector takes longer per multiplication than one of two matrices
+
+
+class Pair(NamedTuple):
+    """A point, or a direction, with its image."""
+
+    x: np.ndarray
+    image: np.ndarray
+
+
+class Term:
+    """One term. An image is an array of ``size`` numbers.
+
+    Attributes
+    ----------
+    size : int
+        Of an image.
+    quadratic : bool
+        Whether the curvature is the same everywhere.
+    passes : int
+        Samples of the objective that a look costs.
+    """
+
+    size: int
+    quadratic: bool
+
+    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
+        """Return the images M v of some atoms, one per column."""
+        raise NotImplementedError
+
+    def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value at x and the curvature of each entry of the image, and add the gradient to ``gradient``."""
+        raise NotImplementedError
+
+    def along(self, point: Pair, way: Pair) -> tuple[float, float]:
+        """Return value and slope, at a point, along a direction."""
+        raise NotImplementedError
+
+
+class Rows(Term):
+    """The rows of a linear model."""
+
+    def __init__(self, model: LinearModel, factor: float, where: slice) -> None:
+        self.scalar, self.targets, self.where = model.scalar, model.targets, where
+        self.shares = model.weights * (factor / model.n_samples)
+        self.matrix = _matrix(model.matrix)
+        self.columns = self.matrix.tocsc() if scipy.sparse.issparse(self.matrix) else self.matrix
+        self.size, self.quadratic = model.n_samples, isinstance(model.scalar, Square)
+
+    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
+        low, width = self.where.start, self.matrix.shape[1]
+        return _images(self.columns, [_within(atom, low, width) for atom in atoms])
+
+    def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        slopes, bends = np.empty_like(image), np.empty_like(image)
+        value = evaluate(self.scalar, image, self.targets, self.shares, slopes, bends)
+        gradient[self.where] += self.matrix.T @ slopes
+        return value, bends
+
+    def along(self, point: Pair, way: Pair) -> tuple[float, float]:
+        slopes, bends = np.empty_like(point.image), np.empty_like(point.image)
+        value = evaluate(self.scalar, point.image, self.targets, self.shares, slopes, bends)
+        return value, float(slopes @ way.image)
+
+
+class Moments(Term):
+    """The rows of a least-squares loss through H = Aᵀ W A and h = Aᵀ W b, which one pass over them has summed.
+
+    The image is that of a factor of H. It may be as inexact as it likes: what is minimised has the gradient H x − h.
+    """
+
+    quadratic = True
+
+    def __init__(self, moments: tuple[np.ndarray, np.ndarray, float], factor: float, where: slice) -> None:
+        hessian, linear, constant = moments
+        self.hessian, self.linear, self.constant = hessian, linear, constant
+        self.factor, self.where, self.size = factor, where, linear.size
+        ridge = np.full(self.size, (self.size * UNIT * float(np.trace(hessian))) or 1.0)
+        self.root = np.asfortranarray(scipy.linalg.cholesky(hessian + np.diag(ridge)))
+        self._bends = np.full(self.size, factor)
+
+    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
+        return _images(self.root, [_within(atom, self.where.start, self.size) for atom in atoms])
+
+    def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        point = x[self.where]
+        product = self.hessian @ point
+        gradient[self.where] += self.factor * (product - self.linear)
+        return self.factor * (float(point @ (0.5 * product - self.linear)) + self.constant), self._bends
+
+    def along(self, point: Pair, way: Pair) -> tuple[float, float]:
+        x = point.x[self.where]
+        product = self.hessian @ x
+        value = float(x @ (0.5 * product - self.linear)) + self.constant
+        return self.factor * value, self.factor * float((product - self.linear) @ way.x[self.where])
+
+
+class Points(Term):
+    """Half the squared distance to a point: the image is x itself."""
+
+    quadratic = True
+
+    def __init__(self, norm: SquaredNorm, factor: float, where: slice) -> None:
+        self.center = norm.center if norm.center.size else np.zeros(where.stop - where.start)
+        self.factor, self.where, self.size = factor, where, where.stop - where.start
+        self._bends = np.full(self.size, factor)
+
+    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
+        return _dense([_within(atom, self.where.start, self.size) for atom in atoms], self.size)
+
+    def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        off = x[self.where] - self.center
+        gradient[self.where] += self.factor * off
+        return 0.5 * self.factor * float(off @ off), self._bends
+
+    def along(self, point: Pair, way: Pair) -> tuple[float, float]:
+        off = point.x[self.where] - self.center
+        return 0.5 * self.factor * float(off @ off), self.factor * float(off @ way.x[self.where])
+
+
+@kernel(reorder=True)
+def evaluate(scalar, image, targets, shares, slopes, bends):
+    """Return Σ shares_i ℓ(image_i, targets_i), and set its first and second derivatives."""
+    total = 0.0
+    for i in range(image.size):
+        value, slope = loss(scalar, image[i], targets[i])
+        total += shares[i] * value
+        slopes[i] = shares[i] * slope
+        bends[i] = shares[i] * bend(scalar, image[i], targets[i])
+    return total
+
+
+@functools.singledispatch
+def terms_of(objective: Any, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    """Return the terms of ``factor`` times an objective of ``dimension`` variables from ``start`` on.
+
+    Raises a TypeError, which names the objective, if it is none of which the curvature is known.
+    """
+    raise TypeError(f"{type(objective).__name__}")
+
+
+@terms_of.register(LinearModel)
+def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    if not bend.supports(objective.scalar):
+        raise TypeError(f"{type(objective).__name__} of {type(objective.scalar).__name__}")
+    where = slice(start, start + dimension)
+    if isinstance(objective, LeastSquares) and summing_pays(objective):
+        return [Moments(objective.moments(), factor, where)]
+    return [Rows(objective, factor, where)]
+
+
+def summing_pays(objective: LeastSquares) -> bool:
+    """Return whether AᵀA, once it is there, saves more than it takes: time, and the memory for it."""
+    n, d = objective.matrix.shape
+    if n <= d or d > MOST_SIDE:
+        return False
+    per_row = objective.matrix.numbers / n
+    rows = TYPICAL_PASSES * 2.0 * n * per_row * SLOWER + n * (0.5 * d) ** 2
+    sums = n * per_row**2 + d**3 / 3.0 + TYPICAL_PASSES * 2.0 * d * d * SLOWER + d * (0.5 * d) ** 2
+    return sums < rows
+
+
+@terms_of.register(SquaredNorm)
+def terms_of_squared_norm(objective: SquaredNorm, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    return [Points(objective, factor, slice(start, start + dimension))]
+
+
+@terms_of.register(Sum)
+def terms_of_sum(objective: Sum, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    return [term for each in objective.terms for term in terms_of(each, dimension, factor, start)]
+
+
+@terms_of.register(Scaled)
+def terms_of_scaled(objective: Scaled, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    if objective.factor < 0.0:
+        raise TypeError(f"{objective.factor:g} times {type(objective.objective).__name__}")
+    return terms_of(objective.objective, dimension, factor * objective.factor, start)
+
+
+@terms_of.register(Placed)
+def terms_of_placed(objective: Placed, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    return terms_of(objective.objective, objective.stop - objective.start, factor, start + objective.start)
+
+
+def _matrix(matrix: Any) -> Any:
+    """Return a matrix of data for products, in float64."""
+    if isinstance(matrix, CSR):
+        return scipy.sparse.csr_array(matrix.to_scipy(), dtype=np.float64)
+    return np.asarray(matrix.array, dtype=np.float64)
+
+
+def _within(atom: Atom, low: int, width: int) -> Atom:
+    """Return the part of an atom that lies in a range of the variables."""
+    if low == 0 and (not atom.where.size or atom.where[-1] < width):
+        return atom
+    first, last = np.searchsorted(atom.where, [low, low + width])
+    return Atom(atom.where[first:last] - low, atom.values[first:last])
+
+
+def _images(matrix: Any, atoms: Sequence[Atom]) -> np.ndarray:
+    """Return the products of a matrix with some atoms."""
+    if all(atom.where.size <= 1 for atom in atoms):
+        place = np.array([atom.where[0] if atom.where.size else 0 for atom in atoms], dtype=np.int64)
+        value = np.array([atom.values[0] if atom.where.size else 0.0 for atom in atoms])
+        chosen = matrix[:, place]
+        return np.asfortranarray((chosen.toarray() if scipy.sparse.issparse(chosen) else chosen) * value)
+    images = np.zeros((matrix.shape[0], len(atoms)), order="F")
+    for k, atom in enumerate(atoms):  # one by one: the same bits, whichever atoms come together
+        images[:, k] = matrix @ atom.point(matrix.shape[1])
+    return images
+
+
+def _dense(atoms: Sequence[Atom], width: int) -> np.ndarray:
+    points = np.zeros((width, len(atoms)), order="F")
+    for k, atom in enumerate(atoms):
+        points[atom.where, k] = atom.values
+    return points
