@@ -313,19 +313,13 @@ def contains_product(domain: Product, x: np.ndarray, tol: float) -> bool:
     return contains(domain.tree, x, tol)
 
 
-# Atoms: those of the parts.
+# Atoms: those of the columns and of the named parts, without the tree of pairs.
 
 
 @blocks.register(Columns)
 def blocks_columns(domain: Columns, dimension: int) -> list[Block]:
     inner = blocks(domain.set, domain.rows)
     return [block for j in range(domain.columns) for block in shifted(inner, j * domain.rows)]
-
-
-@blocks.register(Pair)
-def blocks_pair(domain: Pair, dimension: int) -> list[Block]:
-    rest = blocks(domain.second, dimension - domain.split)
-    return [*blocks(domain.first, domain.split), *shifted(rest, domain.split)]
 
 
 @blocks.register(Product)
@@ -335,9 +329,8 @@ def blocks_product(domain: Product, dimension: int) -> list[Block]:
 
 
 @has_vertices.register(Product)
-@has_vertices.register(Pair)
 @has_vertices.register(Columns)
-def has_vertices_product(domain: Columns | Pair | Product) -> bool:
+def has_vertices_product(domain: Columns | Product) -> bool:
     return all(map(has_vertices, domain.inner_sets()))
 
 
