@@ -89,9 +89,10 @@ def blocks(domain: Any, dimension: int) -> list[Block]:
 def vertices(domain: Any, c: np.ndarray, count: int) -> list[Atom]:
     """Return up to ``count`` different points of Z with small ⟨c, v⟩, in increasing order, the first one a minimiser.
 
-    They are extreme points, except that a hull may hold others among its points. The same question gets the same answer,
-    also where products tie. The points after the first are good candidates, not always the next best ones of all: those that
-    are found at little cost. The default is the point of ``lmo`` alone.
+    Of a set that :func:`has_vertices` they are extreme points, except that a hull may hold others among its points. The same
+    question gets the same answer, also where products tie, unless ``lmo`` depends on earlier calls. The points after the
+    first are not always the next best ones of all, but those that are found at little cost. The default is the point of
+    ``lmo`` alone.
 
     Parameters
     ----------
