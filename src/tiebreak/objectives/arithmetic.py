@@ -12,7 +12,7 @@ from tiebreak.engine import checks
 from tiebreak.engine.randomness import branch, uniform
 from tiebreak.objectives.base import Function, accumulate, draw
 from tiebreak.objectives.batches import batches_of_terms, encode
-from tiebreak.objectives.surveys import Survey
+from tiebreak.objectives.surveys import Sharp, Survey
 
 
 class Objective(Function):
@@ -203,6 +203,9 @@ class Scaled(Objective, _Scaled):
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         return self.objective.survey(x, off).scaled(self.factor)
 
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        return self.objective.sharp(x, off).scaled(self.factor)
+
     def check_dimension(self, dimension: int, name: str) -> None:
         self.objective.check_dimension(dimension, name)
 
@@ -340,6 +343,10 @@ class Sum(Objective, _Sum):
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         first, *others = (term.survey(x, off) for term in self.terms)
         return functools.reduce(Survey.plus, others, first)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        first, *others = (term.sharp(x, off) for term in self.terms)
+        return functools.reduce(Sharp.plus, others, first)
 
     def check_dimension(self, dimension: int, name: str) -> None:
         for term in self.terms:

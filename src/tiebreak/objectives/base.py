@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiebreak.engine import Value, checks, generic
-from tiebreak.objectives.surveys import Survey, accurate
+from tiebreak.objectives.surveys import Sharp, Survey, accurate
 
 ACCURACY = 1e-13  # relative error of a value and of each entry of a gradient where nothing else is said
 
@@ -123,6 +123,13 @@ class Function(Value):
         survey = accurate(float(value), gradient, self.accuracy)
         drift = 0.0 if off is None else 2.0 * float(np.abs(gradient) @ off)
         return survey._replace(value_error=survey.value_error + drift)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        """Return the most accurate survey that there is, whose errors hold at x; by default it is :meth:`survey`.
+
+        It may take some times as long. Proofs ask for it where rounding is all that they are in doubt by.
+        """
+        return Sharp(self.survey(x, off), 0.0)
 
     def value(self, x: Any, indices: Any = None) -> float:
         """Return the value at x of the mean over all samples, or over those at ``indices``."""

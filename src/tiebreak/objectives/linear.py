@@ -28,8 +28,9 @@ from tiebreak.objectives.matrices import (
     row_dots,
 )
 from tiebreak.objectives.passes import over_blocks
+from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, blocks_of, room_around
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
 
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 
@@ -89,6 +90,12 @@ class LinearModel(Objective, _LinearModel):
             total += part
         sums, errors = total / n
         return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        """Sums in twice the precision, for losses of this package."""
+        if type(self.scalar) not in MODELS:
+            return super().sharp(x, off)
+        return sharp_linear_model(self, x, off)
 
     def __repr__(self) -> str:
         scalar = f" of {self.scalar!r}" if type(self) is LinearModel else ""

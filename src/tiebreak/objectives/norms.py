@@ -11,7 +11,7 @@ from tiebreak.engine.rounding import UNIT
 from tiebreak.engine.vectors import fill
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, accurate
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, accurate
 
 
 class _SquaredNorm(NamedTuple):
@@ -61,6 +61,11 @@ class SquaredNorm(Objective, _SquaredNorm):
             return survey
         drift = MARGIN * float((np.abs(offset) + off) @ off)
         return survey._replace(value_error=survey.value_error + drift, gradient_error=survey.gradient_error + off)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        survey = self.survey(x)
+        near = 0.0 if off is None else MARGIN * float((np.abs(survey.gradient) + off) @ off)
+        return Sharp(survey, near)
 
 
 @draw.register(SquaredNorm)

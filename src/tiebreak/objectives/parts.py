@@ -9,7 +9,7 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.objectives.arithmetic import Objective, Sum, as_objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.surveys import Survey
+from tiebreak.objectives.surveys import Sharp, Survey
 
 
 class OfSome(Objective):
@@ -109,6 +109,10 @@ class Placed(OfSome, _Placed):
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         own = slice(self.start, self.stop)
         return self.objective.survey(x[own], None if off is None else off[own]).placed(self.start, self.size)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        own = slice(self.start, self.stop)
+        return self.objective.sharp(x[own], None if off is None else off[own]).placed(self.start, self.size)
 
     def check_dimension(self, dimension: int, name: str) -> None:
         self.objective.check_dimension(self.stop - self.start, name)

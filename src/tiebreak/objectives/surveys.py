@@ -64,6 +64,25 @@ class Survey(NamedTuple):
         return Survey(self.value, gradient, self.value_error, error)
 
 
+class Sharp(NamedTuple):
+    """A survey at x itself, and by how much the value may differ at the points that are as near as ``off`` says."""
+
+    survey: Survey
+    drift: float
+
+    def scaled(self, factor: float) -> Sharp:
+        """Return that of a multiple of the objective."""
+        return Sharp(self.survey.scaled(factor), abs(factor) * self.drift * (1.0 + 2.0 * UNIT))
+
+    def plus(self, other: Sharp) -> Sharp:
+        """Return that of the sum with another objective."""
+        return Sharp(self.survey.plus(other.survey), (self.drift + other.drift) * (1.0 + 2.0 * UNIT))
+
+    def placed(self, start: int, size: int) -> Sharp:
+        """Return that of the objective as one of a longer vector."""
+        return Sharp(self.survey.placed(start, size), self.drift)
+
+
 def accurate(value: float, gradient: np.ndarray, relative: float) -> Survey:
     """Return the survey of numbers that are known to be right but for a relative error of each."""
     return Survey(value, gradient, relative * abs(value) + UNDERFLOW, relative * np.abs(gradient) + UNDERFLOW)

@@ -67,13 +67,19 @@ class Look(NamedTuple):
 
 
 @quiet
-def look_at(problem: Problem, x: np.ndarray) -> Look:
-    """Evaluate both levels in full at a point that is moved into Z, in place, if it is outside by more than rounding."""
+def look_at(problem: Problem, x: np.ndarray, sharp: bool = False) -> Look:
+    """Evaluate both levels in full at a point that is moved into Z, in place, if it is outside by more than rounding.
+
+    A ``sharp`` look takes longer and leaves less in doubt. Its tangents are those at x, which may be outside of Z by a
+    rounding: objectives are convex there too.
+    """
     off = np.empty_like(x)
     settled = settle(problem.domain, x, off)
-    f, g = (level.survey(x, off if settled else None) for level in (problem.upper, problem.lower))
+    near = off if settled else None
+    levels = (problem.upper, problem.lower)
+    (f, _), (g, drift) = (level.sharp(x, near) if sharp else (level.survey(x, near), 0.0) for level in levels)
     f_doubt, g_doubt = (doubt_of(problem, x, survey) for survey in (f, g))
-    ceiling = g.value + g.value_error + FEW_OPERATIONS * UNIT * abs(g.value) if settled else math.inf
+    ceiling = g.value + g.value_error + drift + FEW_OPERATIONS * UNIT * abs(g.value) if settled else math.inf
     return Look(x, f.value, f.gradient, f.value_error, f_doubt, g.value, g.gradient, g.value_error, g_doubt, ceiling)
 
 

@@ -1,0 +1,203 @@
+"""Linear models at one point with sums in twice the precision: surveys whose errors are those of one rounding.
+
+Proofs multiply what rounding leaves in doubt by large numbers: near an exact tie by λ, 10⁶ and more. A plain sum over d
+variables is in doubt by d u Σ|a_j x_j|. Here each factor is split into a part of 24 bits and the rest, a = a' + a''. The
+products a' x' are exact; their sum carries its own error along (Knuth's TwoSum), and the other products are smaller by 2⁻²⁴,
+so that their rounding hardly counts. What is left is the rounding of a result.
+
+Knuth, The Art of Computer Programming, volume 2; Ogita, Rump and Oishi, Accurate sum and dot product, SIAM Journal on
+Scientific Computing 2005.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tiebreak.engine import generic, kernel
+from tiebreak.engine.rounding import UNDERFLOW, UNIT
+from tiebreak.objectives.losses import Square, curvature, loss
+from tiebreak.objectives.matrices import CSR, Dense
+from tiebreak.objectives.passes import over_blocks
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of
+
+if TYPE_CHECKING:
+    from tiebreak.objectives.linear import LinearModel
+
+HALF = 2.0**-22  # size of the smaller part of a number, relative to it, with room to spare
+SMALLEST, LARGEST = 1e-37, 1e37  # range of numbers that single precision halves
+SPLIT_RANGE = 1e-18, 1e30  # range of the largest number of some data that are split
+
+
+def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None) -> Sharp:
+    """Return the sharp survey of a linear model whose loss has a second derivative."""
+    n, d = model.matrix.shape
+    low, high = SPLIT_RANGE
+    largest = model.matrix.largest
+    if not (low <= largest <= high and np.abs(x).max() <= high):
+        return Sharp(model.survey(x, off), 0.0)  # its errors hold nearby too
+    blocks = blocks_of(n, 3 * (d + 3))
+    place = Place(
+        x,
+        np.asarray(x.astype(np.float32), dtype=np.float64),
+        np.zeros_like(x) if off is None else off,
+        _doubt(model.matrix.longest_row),
+        _doubt(-(-n // blocks) + blocks),
+        SMALLEST * (float(np.abs(x).sum()) + model.matrix.longest_row * largest),
+        isinstance(model.scalar, Square),
+    )
+
+    def run(start: int, stop: int) -> np.ndarray:
+        out = np.zeros((3, d + 3))
+        survey_sharply(model, place, start, stop, out)
+        return out
+
+    total = np.zeros((3, d + 3))
+    for part in over_blocks(n, model.matrix.numbers, run, blocks):
+        fresh = total[0] + part[0]
+        back = fresh - total[0]
+        total[1] += ((total[0] - (fresh - back)) + (part[0] - back)) + part[1]
+        total[0] = fresh
+        total[2] += part[2]
+    sums = (total[0] + total[1]) / n
+    errors = (MARGIN * total[2] + UNIT * SMALLEST * total[2, d + 2]) / n + 4.0 * UNIT * np.abs(sums) + UNDERFLOW
+    return Sharp(Survey(float(sums[d]), sums[:d], float(errors[d]), errors[:d]), float(errors[d + 1]))
+
+
+def _doubt(k: int) -> float:
+    """Return the error of a sum of k products in twice the precision, relative to the sum of their sizes."""
+    return (k + FEW_OPERATIONS) * UNIT * (HALF + 4.0 * (k + FEW_OPERATIONS) * UNIT)
+
+
+@generic
+def row_dot_sharp(matrix, i, x, big, room):
+    """Return ⟨row i, x⟩ as a sum of two numbers, Σ |row_ij x_j| and Σ |row_ij| room_j; ``big`` is x in single precision."""
+
+
+@generic
+def add_row_sharp(matrix, i, weight, size, out):
+    """Add weight · row i to out[0] + out[1], and size · |row i| to out[2]."""
+
+
+class Place(NamedTuple):
+    """Where a model is looked at, and what rounding does there."""
+
+    x: np.ndarray
+    big: np.ndarray  # x in single precision
+    room: np.ndarray  # how far points nearby may be
+    row_doubt: float  # error of a prediction, relative to the sum of the sizes of its products
+    sum_doubt: float  # the same of a sum over rows
+    reach: float  # what numbers that are too small to be split add to this, in roundings
+    quadratic: bool  # whether the loss is a square
+
+
+@kernel(inline=False)
+def survey_sharply(model, place, start, stop, out):
+    """Add gradients and, behind them, values of some rows to out[0] + out[1], and their errors to out[2].
+
+    The last columns are for how much values differ at points nearby, and for the sizes of slopes.
+    """
+    d = place.x.size
+    bound = curvature(model.scalar)
+    for i in range(start, stop):
+        first, second, size, near = row_dot_sharp(model.matrix, i, place.x, place.big, place.room)
+        prediction = first + second
+        rest = (first - prediction) + second
+        off = place.row_doubt * size + UNIT * place.reach  # of the prediction
+        weight, target = model.weights[i], model.targets[i]
+        at, slope = loss(model.scalar, prediction, target)
+        if place.quadratic:  # the rest of the prediction counts, and is known
+            at += rest * (slope + 0.5 * rest)
+            slope += rest
+        else:
+            off += abs(rest)
+        doubt = bound * off + FEW_OPERATIONS * UNIT * (abs(slope) + abs(rest))  # of the slope
+        value = weight * at
+        total = out[0, d] + value
+        back = total - out[0, d]
+        out[1, d] += (out[0, d] - (total - back)) + (value - back)
+        out[0, d] = total
+        error = FEW_OPERATIONS * UNIT * (abs(at) + abs(slope * rest)) + off * (abs(slope) + doubt)
+        out[2, d] += weight * error + place.sum_doubt * abs(value)
+        out[2, d + 1] += weight * near * (abs(slope) + doubt + bound * near) * (1.0 + 1e-3)
+        share = weight * slope
+        out[2, d + 2] += abs(share)
+        add_row_sharp(model.matrix, i, share, weight * doubt + place.sum_doubt * abs(share) + UNIT * SMALLEST, out)
+
+
+@row_dot_sharp.register(Dense)
+def row_dot_sharp_dense(matrix, i, x, big, room):
+    row = matrix.array[i]
+    total = 0.0
+    carried = 0.0
+    size = 0.0
+    near = 0.0
+    for j in range(row.size):
+        a = np.float64(row[j])
+        half = np.float64(np.float32(a))
+        product = half * big[j]
+        fresh = total + product
+        back = fresh - total
+        carried += (total - (fresh - back)) + (product - back)
+        carried += half * (x[j] - big[j]) + (a - half) * x[j]
+        total = fresh
+        size += abs(a * x[j])
+        near += abs(a) * room[j]
+    return total, carried, size, near
+
+
+@add_row_sharp.register(Dense)
+def add_row_sharp_dense(matrix, i, weight, size, out):
+    row = matrix.array[i]
+    big = np.float64(np.float32(weight))
+    small = weight - big
+    sums, carried, errors = out[0], out[1], out[2]
+    for j in range(row.size):
+        a = np.float64(row[j])
+        half = np.float64(np.float32(a))
+        product = half * big
+        before = sums[j]
+        fresh = before + product
+        back = fresh - before
+        carried[j] += ((before - (fresh - back)) + (product - back)) + (half * small + (a - half) * weight)
+        sums[j] = fresh
+        errors[j] += size * abs(a)
+
+
+@row_dot_sharp.register(CSR)
+def row_dot_sharp_csr(matrix, i, x, big, room):
+    total = 0.0
+    carried = 0.0
+    size = 0.0
+    near = 0.0
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        j = matrix.columns[k]
+        a = np.float64(matrix.data[k])
+        half = np.float64(np.float32(a))
+        product = half * big[j]
+        fresh = total + product
+        back = fresh - total
+        carried += (total - (fresh - back)) + (product - back)
+        carried += half * (x[j] - big[j]) + (a - half) * x[j]
+        total = fresh
+        size += abs(a * x[j])
+        near += abs(a) * room[j]
+    return total, carried, size, near
+
+
+@add_row_sharp.register(CSR)
+def add_row_sharp_csr(matrix, i, weight, size, out):
+    big = np.float64(np.float32(weight))
+    small = weight - big
+    for k in range(matrix.starts[i], matrix.starts[i + 1]):
+        j = matrix.columns[k]
+        a = np.float64(matrix.data[k])
+        half = np.float64(np.float32(a))
+        product = half * big
+        before = out[0, j]
+        fresh = before + product
+        back = fresh - before
+        out[1, j] += ((before - (fresh - back)) + (product - back)) + (half * small + (a - half) * weight)
+        out[0, j] = fresh
+        out[2, j] += size * abs(a)
