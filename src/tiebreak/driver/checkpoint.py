@@ -118,13 +118,3 @@ def check_identity(path: Path, stored: dict[str, Any], current: dict[str, Any], 
                 f"the checkpoint {path} is of another run: its `{name}` is {before}, this one's is {now}; give another path,"
                 f" or the arguments of that run to continue it"
             )
-
-
-def flatten(value: Any, prefix: str = "state") -> dict[str, np.ndarray]:
-    """Return the arrays of a named tuple of arrays and named tuples, by dotted name; the arrays are not copied."""
-    if isinstance(value, np.ndarray):
-        return {prefix: value}
-    arrays: dict[str, np.ndarray] = {}
-    for name, part in zip(value._fields, value, strict=True):
-        arrays.update(flatten(part, f"{prefix}.{name}"))
-    return arrays

@@ -131,14 +131,32 @@ class Phase:
         Seconds that the run had counted then.
     pace : float
         Seconds per iteration in its last chunk.
+
+    Parameters
+    ----------
+    phases, number, x, queries_before, clock
+        Which phase it is, where it begins, and after how many queries.
+    stored : dict of arrays, optional
+        What a checkpoint kept of its state, to continue from.
     """
 
-    def __init__(self, phases: Phases, number: int, x: np.ndarray, queries_before: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        phases: Phases,
+        number: int,
+        x: np.ndarray,
+        queries_before: int,
+        clock: Clock,
+        stored: dict[str, np.ndarray] | None = None,
+    ) -> None:
         self._problem = problem = phases.task.problem
         self.number, self.method = number, phases.methods[number]
         self.seeking = number < len(phases.methods) - 1
         self.plan = self.method.plan(problem)
-        self.state = self.method.start(problem, self.plan, x)  # may call a user's function
+        if stored is None:
+            self.state = self.method.start(problem, self.plan, x)  # may call a user's function
+        else:
+            self.state = self.method.restored(problem, self.plan, x, stored)
         self.keys = keys_of([phases.task.seed, phases.task.part, number])
         self.queries_before, self.began, self.pace = queries_before, clock.counted, 0.0
         self.query_limit = phases.query_limit(number)
@@ -168,6 +186,25 @@ class Phase:
     def origin(self) -> np.ndarray | None:
         """The method's first point, if it keeps it and has left it."""
         return self.method.origin(self.state) if self.iteration > 0 else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether its method can improve nothing further."""
+        return self.method.finished(self.state)
+
+    @property
+    def wants_record(self) -> bool:
+        """Whether its method asks for a record, or has come to its end, which is recorded too."""
+        return self.finished or self.method.wants_record(self.state)
+
+    @property
+    def multipliers(self) -> tuple[float, ...]:
+        """Multipliers that its method has for the proof of a bound on f*."""
+        return self.method.multipliers(self.state)
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Return what a checkpoint keeps of its state."""
+        return self.method.stored(self.state)
 
     @property
     def empty_cuts(self) -> int:

@@ -24,6 +24,7 @@ class Status(Enum):
     """Why a run ended, as a sentence."""
 
     CERTIFIED = "certified: the bounds of both gaps (for f not convex, the lower one and the stationarity) are within `tol`"
+    SOLVED = "solved: the method can improve nothing further, up to rounding"
     QUERIES = "budget spent: `max_queries` samples were drawn"
     ITERATIONS = "budget spent: `max_iterations` were made"
     TIME = "budget spent: `time_limit` has passed"
@@ -188,8 +189,9 @@ class Result:
         """Whether what was asked for was reached.
 
         With ``tol``: both tolerances are proven, the status is ``CERTIFIED``. Without: the run came to its planned end. That
-        is a budget that is spent, a callback that stopped it, or a stream that was read to its end, if the method has made
-        an iteration by then and did not only seek its first point. An error, NaN or Ctrl-C is never a success.
+        is a budget that is spent, a method that can improve nothing further, a callback that stopped it, or a stream that
+        was read to its end, if the method has made an iteration by then and did not only seek its first point. An error,
+        NaN or Ctrl-C is never a success.
         """
         if self.settings.get("tol") is not None:
             return self.status is Status.CERTIFIED

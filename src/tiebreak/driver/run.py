@@ -66,9 +66,9 @@ class Run:
         self._clean = True  # whether the state is that of a completed iteration
         self.enter(0, task.x)
 
-    def enter(self, number: int, x: np.ndarray) -> None:
-        """Begin a phase at a point; if that fails, nothing has changed."""
-        self.phase = Phase(self.phases, number, x, self.spent.total_queries, self.clock)
+    def enter(self, number: int, x: np.ndarray, stored: dict[str, np.ndarray] | None = None) -> None:
+        """Begin a phase at a point, or continue it from what is stored of its state; if that fails, nothing has changed."""
+        self.phase = Phase(self.phases, number, x, self.spent.total_queries, self.clock, stored)
         for objective, evaluations, seconds in self._charges():
             level = "upper" if holds(self.task.problem.upper, objective) else "lower"
             self.spent.charge(level, evaluations, seconds)
@@ -115,7 +115,10 @@ class Run:
         """Run one phase to its end, and return why it ended."""
         status = self._certified()  # a run that is read from disk may be at its end
         while status is None:
-            status = self._record() if not self.records or self._record_due() else self._step()
+            if not self.records or self._record_due():
+                status = self._record()
+            else:
+                status = Status.SOLVED if self.phase.finished else self._step()
         return status
 
     # Chunks
@@ -142,10 +145,11 @@ class Run:
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
-        if done == 0:
+        if done == 0 and not phase.finished:
             raise RuntimeError(
                 f"the loop of {phase.method.name!r} must count each iteration in `state.iteration`, and did not"
             )
+        self._clean = True  # though it may have taken fewer steps: it is finished, or wants a record
         phase.pace = elapsed / max(done, 1)
         self._chunk = max(1, min(CHUNK_GROWTH * self._chunk, BLOCK, int(done * CHUNK_SECONDS / max(elapsed, 1e-9))))
         self._show()
@@ -176,14 +180,15 @@ class Run:
 
     def _record_due(self) -> bool:
         """Return whether a record is to be made before the next iteration."""
-        queries = self.spent.total_queries
-        return queries >= self.records.next_queries(self.phase, queries) and not self.records.made_at(self.phase)
+        phase, queries = self.phase, self.spent.total_queries
+        due = phase.wants_record or queries >= self.records.next_queries(phase, queries)
+        return due and not self.records.made_at(phase)
 
     def _record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
         phase, queries = self.phase, self.spent.total_queries
         x, began = phase.answer.copy(), self.clock.counted
-        certificate = self._prover.examine(x, phase.origin, queries, self._excess)
+        certificate = self._prover.examine(x, phase.origin, queries, self._excess, phase.multipliers)
         self._timetable.note_record(began, queries)
         self._add_record(x, certificate)
         self._timetable.foresee(self.task.problem)
@@ -246,7 +251,8 @@ class Run:
         """Evaluate the last point, if that is still to be done, and improve its bounds, where they prove too little."""
         phase, x = self.phase, self.phase.answer.copy()
         if self._needs_record(x, status):
-            self._add_record(x, self._prover.last(x, phase.origin, self.spent.total_queries, self._excess))
+            queries = self.spent.total_queries
+            self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.multipliers))
         if self._excess(self.records.certificate) > 1.0 and self._timetable.allows_improving():
             self.records.improve()
 
@@ -258,9 +264,9 @@ class Run:
         return not self.records.made_at(self.phase) or not (certain or status is Status.CERTIFIED)
 
     def _within_tolerance_at_last(self, status: Status) -> bool:
-        """Return whether a run that has spent its budget has reached its tolerances with it."""
-        spent = status in (Status.QUERIES, Status.ITERATIONS, Status.TIME)
-        return spent and self._prover.certain and not self.phase.seeking and self.records.within_tolerance(self.phase)
+        """Return whether a run that has spent its budget, or came to its end, has reached its tolerances with that."""
+        ended = status in (Status.QUERIES, Status.ITERATIONS, Status.TIME, Status.SOLVED)
+        return ended and self._prover.certain and not self.phase.seeking and self.records.within_tolerance(self.phase)
 
     def _message(self, status: Status, error: Exception | None) -> str:
         message = status.value if error is None else f"{status.value}. {self._blame(error)}"

@@ -19,6 +19,7 @@ from tiebreak.engine.digest import digest, lasting, outline
 from tiebreak.methods import Method
 
 BUDGETS = ("max_queries", "max_iterations")  # limits of which a stored run may be given more
+STATE = "state."  # beginning of the names of the arrays of a state
 CONFIGURED = ("method", "parameters")  # entries of an identity that may depend on these
 
 
@@ -53,7 +54,8 @@ class Checkpoint:
             "counted_seconds": run.clock.counted,
             **recorded,
         }
-        arrays = {**checkpoint.flatten(run.phase.state), **arrays, "counts": run.spent.costs}
+        state = {STATE + name: array for name, array in run.phase.stored().items()}
+        arrays = {**state, **arrays, "counts": run.spent.costs}
         try:
             checkpoint.save(self.path, checkpoint.CHECKPOINT, meta, arrays)
         except OSError as error:  # the run is worth more than its checkpoint
@@ -75,11 +77,10 @@ class Checkpoint:
 
     def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         run = self._run
-        run.enter(meta["phase"], run.task.x)
+        state = {name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)}
+        run.enter(meta["phase"], run.task.x, state)
         run.spent.costs[:] = arrays["counts"]
         run.spent.seconds = meta["seconds"]
-        for name, array in checkpoint.flatten(run.phase.state).items():
-            array[...] = arrays[name]
         run.phase.queries_before, run.phase.began = meta["phase_queries"], meta["phase_began"]
         run.clock.continue_from(meta["wall_seconds"], meta["counted_seconds"])
         run.records.restore(meta, arrays)

@@ -17,7 +17,7 @@ from tiebreak.domains.base import without_projection
 from tiebreak.engine import Kernel, checks
 from tiebreak.engine.randomness import Keys
 from tiebreak.methods.parameters import other, parameters_of
-from tiebreak.methods.states import begin
+from tiebreak.methods.states import arrays_of, begin
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, evaluated
 
@@ -182,6 +182,38 @@ class Method:
     def origin(self, state: Any) -> np.ndarray | None:
         """Return the point that the method started from, if it keeps it."""
         return None
+
+    def finished(self, state: Any) -> bool:
+        """Return whether no further step can improve anything, up to rounding: the run, or the search, ends there.
+
+        A loop that finds this out may return before it has taken all the steps that it was asked for.
+        """
+        return False
+
+    def wants_record(self, state: Any) -> bool:
+        """Return whether the point is worth a record before the next chunk though none is due by what was drawn.
+
+        A loop may return early for this, too.
+        """
+        return False
+
+    def multipliers(self, state: Any) -> tuple[float, ...]:
+        """Return multipliers λ of g(x) ≤ g* + ε that are worth trying in the proof of a bound on f*."""
+        return ()
+
+    def stored(self, state: Any) -> dict[str, np.ndarray]:
+        """Return what a checkpoint keeps of a state: its arrays, by name."""
+        return arrays_of(state)
+
+    def restored(self, problem: Problem, plan: Any, x: np.ndarray, arrays: Mapping[str, np.ndarray]) -> Any:
+        """Return the state of which :meth:`stored` returned these arrays, of a run that began at x.
+
+        A method whose state holds arrays of varying size overrides both.
+        """
+        state = self.start(problem, plan, x)
+        for name, array in arrays_of(state).items():
+            array[...] = arrays[name]
+        return state
 
     def empty_cuts(self, state: Any) -> int:
         """Return how often the cut left nothing of Z; methods without a cut do not count it."""

@@ -1,4 +1,4 @@
-"""How a state begins: each field says of what kind it is, and so what it holds at t = 0.
+"""How a state begins, and of which arrays it is made. Each field says of what kind it is, and so what it holds at t = 0.
 
 Fields named ``upper``, ``lower`` or ``memory`` hold the memory of the plan's estimate of that name (``estimate`` for
 ``memory``). A field that is a named tuple begins field by field.
@@ -23,6 +23,14 @@ Count = Annotated[np.ndarray, lambda x: np.zeros(1, dtype=np.int64)]  # one whol
 def begin(kind: Any, plan: Any, x: np.ndarray) -> Any:
     """Return a state of a class at x_0 = x."""
     return kind(*(_first(name, each, plan, x) for name, each in _kinds(kind).items()))
+
+
+def arrays_of(state: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """Return the arrays of a named tuple of arrays and named tuples, by dotted name; they are not copied."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, part in zip(state._fields, state, strict=True):
+        arrays |= {prefix + name: part} if isinstance(part, np.ndarray) else arrays_of(part, f"{prefix}{name}.")
+    return arrays
 
 
 @cache
