@@ -30,6 +30,7 @@ from tiebreak.domains import (
 from tiebreak.driver.checkpoint import CheckpointError
 from tiebreak.driver.compare import MethodTable, compare
 from tiebreak.driver.minimize import minimize
+from tiebreak.driver.path import Path, PathPoint, path
 from tiebreak.driver.records import Snapshot
 from tiebreak.driver.result import Counts, History, Record, Result, Status
 from tiebreak.methods import (
@@ -46,6 +47,7 @@ from tiebreak.methods import (
     SBCGFM,
     SBCGI,
     SBCGIM,
+    ActiveSet,
     ARIPSeG,
     Auto,
     BiFISTA,
@@ -115,6 +117,7 @@ __all__ = [
     "SBCGI",
     "SBCGIM",
     "ARIPSeG",
+    "ActiveSet",
     "AssumptionError",
     "Auto",
     "BiFISTA",
@@ -162,6 +165,8 @@ __all__ = [
     "Objective",
     "OnPart",
     "OracleError",
+    "Path",
+    "PathPoint",
     "Polytope",
     "Problem",
     "Product",
@@ -190,6 +195,7 @@ __all__ = [
     "from_jax",
     "from_torch",
     "minimize",
+    "path",
     "power",
     "sources",
 ]

@@ -84,8 +84,8 @@ class Walk(Method):
     def wants_record(self, state):
         return self.pause > 0 and int(state.iteration[0]) % self.pause == 0
 
-    def multipliers(self, state):
-        return (float(state.iteration[0]), 0.75)
+    def hints(self, state):
+        return (float(state.iteration[0]), None), (0.75, None)
 
     def stored(self, state):
         return {"x": state.x, "iteration": state.iteration, "trail": np.array(state.trail)}
@@ -168,13 +168,13 @@ def test_a_record_is_made_where_a_method_wants_one_and_once():
 
 
 def test_the_multipliers_of_a_method_are_tried_at_each_record(monkeypatch):
-    tried, conclude = [], prover.conclude
+    tried, examine = [], prover.examine
 
-    def spied(problem, look, floors, multipliers=()):
-        tried.append(multipliers)
-        return conclude(problem, look, floors, multipliers)
+    def spied(problem, x, floors, multipliers=()):
+        tried.append(tuple(multipliers))
+        return examine(problem, x, floors, multipliers)
 
-    monkeypatch.setattr(prover, "conclude", spied)
+    monkeypatch.setattr(prover, "examine", spied)
     result = minimize(PROBLEM, Walk(), max_iterations=4, x0=np.zeros(2))
     assert tried == [(float(t), 0.75) for t in result.history.iteration]
     tried.clear()

@@ -18,6 +18,7 @@ For large λ it is f/λ + g that is minimised.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -83,7 +84,7 @@ class Course:
         self.weight = math.inf
         self.arrived = self.finished = False
         self.answer = x.copy()
-        self.units = [0.0, 0.0]  # how much f and g vary on Z, seen from where they were first looked at
+        self.units = [math.nan, math.nan]  # how much f and g vary on Z, seen from the first point
         self.least, self.floor = math.inf, -math.inf  # around g*, the floor up to rounding
         self.upper_floor = -math.inf  # ≤ f*(ε), up to rounding
         self.excess = math.inf  # of f at the answer over that
@@ -96,36 +97,51 @@ class Course:
         """Make one pass over the data: improve x, or see that it has arrived."""
         if self.arrived:
             self._depart()
-        self.arrived = self.solver.cycle()
-        seen = self.solver.seen
-        if self.solver.weight[1] > 0.0:
-            self.least = min(self.least, seen.g)
-        self._measure()
-        if not self.arrived:
+        if not self.stage():
             if math.isinf(self.weight):
                 self.answer = self.solver.x
             return
         self.stages += 1
         if math.isinf(self.weight):
-            self.floor = seen.g - self.solver.gap - self.solver.noise
             self.answer = self.solver.x
         elif self.tolerance == 0.0:
             self._arrive_at_tie()
         else:
             self._arrive_near_level()
 
+    def aim(self, weight: float) -> None:
+        """Begin the stage of a λ."""
+        self.weight = weight
+        if math.isinf(weight):
+            self.solver.aim((0.0, 1.0))
+        else:
+            self.solver.aim((1.0, weight) if weight < 1.0 else (1.0 / weight, 1.0))
+
+    def stage(self) -> bool:
+        """Make one pass for the λ of this stage; return whether x is x_λ."""
+        if math.isnan(self.units[0]):
+            self._measure()
+        self.arrived = self.solver.cycle()
+        self.least = min(self.least, self.solver.seen.g)
+        if self.arrived and math.isinf(self.weight):
+            self.floor = self.solver.seen.g - self.solver.gap - self.solver.noise
+        return self.arrived
+
     def _measure(self) -> None:
-        """Note how much a level may vary when it is first seen."""
-        seen = self.solver.seen
-        for k, (value, gradient) in enumerate(((seen.f, seen.f_gradient), (seen.g, seen.g_gradient))):
-            if self.units[k] == 0.0 and self.solver.weight[k] > 0.0:
-                span = float(gradient @ (self._domain.lmo(-gradient) - self._domain.lmo(gradient)))
-                self.units[k] = min(span, value - self._known_floors[k])
+        """Find out how much both levels vary, as far as it shows at the first point: at the price of a pass over both."""
+        for k in range(2):
+            value, gradient = self.solver.look_at(k)
+            span = float(gradient @ (self._domain.lmo(-gradient) - self._domain.lmo(gradient)))
+            self.units[k] = min(span, value - self._known_floors[k])
 
     @property
-    def multipliers(self) -> tuple[float, ...]:
-        """The λ that bounds f* best, seen from x."""
-        return (self.weight,) if math.isfinite(self.weight) else ()
+    def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:
+        """The λ that bound f* best, and where: at x_λ, and None for the answer."""
+        if math.isinf(self.weight):
+            return ()
+        x = self.solver.x
+        here = (self.weight, None if np.array_equal(x, self.answer) else x)
+        return (here,) if self.arrived else ()
 
     @property
     def unit(self) -> float:
@@ -136,12 +152,11 @@ class Course:
     def _depart(self) -> None:
         """Choose the next λ."""
         if math.isinf(self.weight):
-            self.weight = self.unit * (FIRST_WEIGHT if self.tolerance == 0.0 else 1.0)
+            self.aim(self.unit * (FIRST_WEIGHT if self.tolerance == 0.0 else 1.0))
         elif self.tolerance == 0.0:
-            self.weight *= GROWTH
+            self.aim(self.weight * GROWTH)
         else:
-            self.weight = self._next_weight()
-        self.solver.aim((1.0, self.weight) if self.weight < 1.0 else (1.0 / self.weight, 1.0))
+            self.aim(self._next_weight())
 
     def _slack(self) -> tuple[float, float]:
         """Return λ times how far g is above the least g seen, and λ times the gap: by both the bound misses f(x_λ)."""
@@ -154,11 +169,11 @@ class Course:
     def _arrive_at_tie(self) -> None:
         above, gap = self._slack()
         excess = abs(above) + gap
-        worse = excess > self.excess
-        if excess < self.excess:
+        blurred = gap + self.solver.noise / self.solver.weight[0] > abs(above)  # a larger λ would gain less than it costs
+        if not blurred or excess < self.excess:
             self.excess, self.answer = excess, self.solver.x
         done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
-        self.finished = done or worse or gap > abs(above) or self.weight >= LARGEST_WEIGHT * self.unit
+        self.finished = done or blurred or self.weight >= LARGEST_WEIGHT * self.unit
 
     # Near ties
 
@@ -247,7 +262,7 @@ class Course:
                 kept |= {f"end{k}.{name}{i}": image for i, image in enumerate(place.images)}
         return {**kept, **self.solver.stored()}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
         *numbers, f_unit, g_unit = arrays["course.numbers"].tolist()
         for name, value in zip(NUMBERS, numbers, strict=True):

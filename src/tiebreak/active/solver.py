@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +30,13 @@ WORTHWHILE = 0.15  # share of the gap by which an atom must be cheaper than x to
 ENOUGH = 4.0  # gap, in units of rounding, that is as good as none
 # Cycles without a gap half as large, and the fall of the model in units of rounding, at which rounding is to blame.
 STUCK = ((6, 0.01), (20, 16.0))
+MOST_ATOMS = 6000  # active atoms: their curvature takes 300 megabytes, and a factor of it some seconds
 SEARCH_STEPS = 30  # evaluations of a search along a line
 SUFFICIENT = 0.1  # slope at the end of a full step, relative to that at its start, that is small enough
+
+
+class TooManyAtomsError(MemoryError):
+    """An answer is a mean of more atoms than can be kept."""
 
 
 class Look(NamedTuple):
@@ -59,6 +64,11 @@ class Level:
         self.images = [np.zeros((term.size, 0), order="F") for term in terms]  # per term, one column per atom
         self.gram = np.zeros((0, 0))  # of all images, weighted by their bends
         self.bends: list[np.ndarray] = []  # per term, the curvature of each entry of an image at the last look
+
+    def passes(self, looks: int) -> int:
+        """Return how many passes over the data some looks have taken, with those to begin with."""
+        first, each = (max(kind) for kind in zip(*(term.passes for term in self.terms), strict=True))
+        return first + each * looks
 
     @property
     def known(self) -> int:
@@ -209,14 +219,19 @@ class Solver:
 
     def look(self) -> Look:
         """Look at both levels at x, those that have a weight; each costs a pass."""
-        x, values, gradients = self.x, [0.0, 0.0], np.zeros((2, self._dimension))
-        for k, level in enumerate(self.levels):
+        values, gradients = [0.0, 0.0], np.zeros((2, self._dimension))
+        for k in range(2):
             if self.weight[k] > 0.0:
-                level.add(self.atoms[level.known :])
-                values[k] = level.look(x, self.weights, gradients[k])
-                self.looks[k] += 1
+                values[k], gradients[k] = self.look_at(k)
         self.seen = Look(values[0], values[1], gradients[0], gradients[1])
         return self.seen
+
+    def look_at(self, k: int) -> tuple[float, np.ndarray]:
+        """Return value and gradient of one level at x, at the price of a pass."""
+        level, gradient = self.levels[k], np.zeros(self._dimension)
+        level.add(self.atoms[level.known :])
+        self.looks[k] += 1
+        return level.look(self.x, self.weights, gradient), gradient
 
     def price(self) -> float:
         """Return the gap at the last look, and remember the cheapest atoms."""
@@ -245,6 +260,11 @@ class Solver:
     def improve(self) -> float:
         """Minimise the model on the active atoms and the cheapest others; return by how much it falls."""
         first = len(self.atoms)
+        if first > MOST_ATOMS:
+            raise TooManyAtomsError(
+                f"the answer has more than {MOST_ATOMS:,} active atoms, for which 'active-set' would take too much time and"
+                " memory: take 'pb-apg' or 'cg-bio'"
+            )
         self.atoms += [atom for _, _, atom in self.candidates]
         self.of += [b for _, b, _ in self.candidates]
         self._gather()
@@ -317,6 +337,11 @@ class Solver:
                 high, high_slope = step, now
         return low
 
+    @property
+    def passes(self) -> np.ndarray:
+        """Passes over the data of both levels so far."""
+        return np.array([level.passes(int(looks)) for level, looks in zip(self.levels, self.looks, strict=True)])
+
     # On disk
 
     def stored(self) -> dict[str, np.ndarray]:
@@ -333,7 +358,7 @@ class Solver:
         }
         return kept | {f"solver.gram{k}": level.gram for k, level in enumerate(self.levels)}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
         where, values, starts = (arrays[f"solver.{name}"] for name in ("where", "values", "starts"))
         self.atoms = [Atom(where[low:high], values[low:high]) for low, high in itertools.pairwise(starts)]

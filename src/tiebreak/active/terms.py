@@ -38,12 +38,13 @@ class Term:
         Of an image.
     quadratic : bool
         Whether the curvature is the same everywhere.
-    passes : int
-        Samples of the objective that a look costs.
+    passes : (int, int)
+        Passes over the data that it takes to begin with, and that each look takes.
     """
 
     size: int
     quadratic: bool
+    passes: tuple[int, int] = (0, 1)
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         """Return the images M v of some atoms, one per column."""
@@ -91,6 +92,7 @@ class Moments(Term):
     """
 
     quadratic = True
+    passes = (1, 0)
 
     def __init__(self, moments: tuple[np.ndarray, np.ndarray, float], factor: float, where: slice) -> None:
         hessian, linear, constant = moments

@@ -198,9 +198,9 @@ class Phase:
         return self.finished or self.method.wants_record(self.state)
 
     @property
-    def multipliers(self) -> tuple[float, ...]:
+    def hints(self) -> tuple[Any, ...]:
         """Multipliers that its method has for the proof of a bound on f*."""
-        return self.method.multipliers(self.state)
+        return self.method.hints(self.state)
 
     def stored(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint keeps of its state."""

@@ -188,7 +188,7 @@ class Run:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""
         phase, queries = self.phase, self.spent.total_queries
         x, began = phase.answer.copy(), self.clock.counted
-        certificate = self._prover.examine(x, phase.origin, queries, self._excess, phase.multipliers)
+        certificate = self._prover.examine(x, phase.origin, queries, self._excess, phase.hints)
         self._timetable.note_record(began, queries)
         self._add_record(x, certificate)
         self._timetable.foresee(self.task.problem)
@@ -252,8 +252,9 @@ class Run:
         phase, x = self.phase, self.phase.answer.copy()
         if self._needs_record(x, status):
             queries = self.spent.total_queries
-            self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.multipliers))
-        if self._excess(self.records.certificate) > 1.0 and self._timetable.allows_improving():
+            self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.hints))
+        # A method that knows its multipliers has nothing to gain from more half-spaces.
+        if self._excess(self.records.certificate) > 1.0 and not phase.hints and self._timetable.allows_improving():
             self.records.improve()
 
     def _needs_record(self, x: np.ndarray, status: Status) -> bool:

@@ -6,6 +6,7 @@ import difflib
 from typing import Any
 
 from tiebreak.methods.accelerated import BiFISTA
+from tiebreak.methods.active_set import ActiveSet
 from tiebreak.methods.airg import AIRG
 from tiebreak.methods.auto import Auto
 from tiebreak.methods.barrier import DBGD, DBGDSpider, DBGDSto, DBGDStorm
@@ -24,7 +25,7 @@ from tiebreak.methods.sbcgi import SBCGI, SBCGIM
 from tiebreak.methods.switching import SwitchingGradient
 
 STOCHASTIC = (SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG)
-EXACT = (CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
+EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
 
@@ -58,6 +59,7 @@ __all__ = [
     "SBCGI",
     "SBCGIM",
     "ARIPSeG",
+    "ActiveSet",
     "Auto",
     "BiFISTA",
     "BiGSAM",

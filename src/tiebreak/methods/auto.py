@@ -1,6 +1,8 @@
 """The method that chooses a method.
 
 - A stream at a level: sampled gradients and a cut (SBCGI).
+- Squares, Huber or logistic losses of linear models over a set with atoms, and some tens of passes over the data: an active
+  set of atoms, which finds the answer to rounding and proves it.
 - f convex, a projection onto Z, smoothness constants known and a budget of some hundred passes over the data: accelerated
   projected gradients on f + w g with a growing weight w (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import math
 
 from tiebreak.domains import projects
+from tiebreak.methods.active_set import ActiveSet
 from tiebreak.methods.base import NO_BUDGET, Budget, Method
 from tiebreak.methods.cutting import CGBiO
 from tiebreak.methods.parameters import declared
@@ -33,20 +36,21 @@ class Auto(Method):
 
     Examples
     --------
-    >>> from tiebreak import Birkhoff, L1Ball, LeastSquares, Problem, SquaredNorm
+    >>> from tiebreak import L1Ball, L2Ball, LeastSquares, Problem, SquaredNorm
     >>> lower = LeastSquares([[1.0, 1.0, 0.0, 0.0]], [1.0])
     >>> Auto().for_problem(Problem(SquaredNorm(), lower, L1Ball(2.0))).name
+    'active-set'
+    >>> Auto().for_problem(Problem(SquaredNorm(), lower, L2Ball(2.0))).name
     'pb-apg'
-    >>> Auto().for_problem(Problem(SquaredNorm(), lower, Birkhoff(2))).name
-    'cg-bio'
     """
 
     name = "auto"
-    citation = "pb-apg, cg-bio, sbcgf or sbcgi, with parameters from the problem and the budget"
+    citation = "active-set, pb-apg, cg-bio, sbcgf or sbcgi, with parameters from the problem and the budget"
     setting = "any"
     needs = "convexity of f known"
     rates = "those of the method that it chooses"
     asks_for_passes = True
+    near_ties = True
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         return self.chosen(problem, budget).for_problem(problem, budget)
@@ -57,6 +61,8 @@ class Auto(Method):
         if math.isinf(samples):
             return SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
+        if problem.tolerance > 0.0 or ActiveSet.fits(problem, passes):
+            return ActiveSet()
         if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
             constants = problem.upper.lipschitz, problem.lower.lipschitz
             if all(math.isfinite(constant) and constant > 0.0 for constant in constants):

@@ -197,8 +197,11 @@ class Method:
         """
         return False
 
-    def multipliers(self, state: Any) -> tuple[float, ...]:
-        """Return multipliers λ of g(x) ≤ g* + ε that are worth trying in the proof of a bound on f*."""
+    def hints(self, state: Any) -> tuple[tuple[float, np.ndarray | None], ...]:
+        """Return multipliers λ of g(x) ≤ g* + ε that are worth trying in the proof of a bound on f*.
+
+        Each comes with the point of Z at which it is to be tried; None stands for the answer.
+        """
         return ()
 
     def stored(self, state: Any) -> dict[str, np.ndarray]:

@@ -62,7 +62,9 @@ def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None
         total[2] += part[2]
     sums = (total[0] + total[1]) / n
     errors = (MARGIN * total[2] + UNIT * SMALLEST * total[2, d + 2]) / n + 4.0 * UNIT * np.abs(sums) + UNDERFLOW
-    return Sharp(Survey(float(sums[d]), sums[:d], float(errors[d]), errors[:d]), float(errors[d + 1]))
+    survey = Survey(float(sums[d]), sums[:d], float(errors[d]), errors[:d])
+    slopes = np.abs(survey.gradient) + survey.gradient_error
+    return Sharp(survey, MARGIN * (float(slopes @ place.room) + float(errors[d + 1])))
 
 
 def _doubt(k: int) -> float:
@@ -96,7 +98,7 @@ class Place(NamedTuple):
 def survey_sharply(model, place, start, stop, out):
     """Add gradients and, behind them, values of some rows to out[0] + out[1], and their errors to out[2].
 
-    The last columns are for how much values differ at points nearby, and for the sizes of slopes.
+    The last columns are for how much the slopes of values differ at points nearby, and for the sizes of slopes.
     """
     d = place.x.size
     bound = curvature(model.scalar)
@@ -120,7 +122,7 @@ def survey_sharply(model, place, start, stop, out):
         out[0, d] = total
         error = FEW_OPERATIONS * UNIT * (abs(at) + abs(slope * rest)) + off * (abs(slope) + doubt)
         out[2, d] += weight * error + place.sum_doubt * abs(value)
-        out[2, d + 1] += weight * near * (abs(slope) + doubt + bound * near) * (1.0 + 1e-3)
+        out[2, d + 1] += weight * bound * near * near
         share = weight * slope
         out[2, d + 2] += abs(share)
         add_row_sharp(model.matrix, i, share, weight * doubt + place.sum_doubt * abs(share) + UNIT * SMALLEST, out)

@@ -39,6 +39,7 @@ from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import Lines, best_bound
 from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap, is_within
 
+DOUBT_SHARE = 0.01  # share of a bound that rounding may have before it is made smaller
 STRIDES = (0.2, 0.5)  # steps, by turns, from x towards the point that a bundle proposes: there it takes the next half-space
 
 
@@ -88,6 +89,18 @@ def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
     error = survey.gradient_error + (2 * x.size + FEW_OPERATIONS) * UNIT * np.abs(survey.gradient)
     value_error = survey.value_error + FEW_OPERATIONS * UNIT * abs(survey.value)
     return value_error + float(spread(problem.domain, error) + error @ np.abs(x))
+
+
+def examine(problem: Problem, x: np.ndarray, floors: Floors, multipliers: Sequence[float] = ()) -> tuple[Look, Certificate]:
+    """Look at a point and conclude; where rounding has too large a part in the bounds, look more sharply."""
+    look = look_at(problem, x)
+    certificate = conclude(problem, look, floors, multipliers)
+    doubt = look.f_doubt + (certificate.multiplier * look.g_doubt if math.isfinite(certificate.multiplier) else 0.0)
+    tight = DOUBT_SHARE * certificate.lower_gap_bound, DOUBT_SHARE * abs(certificate.upper_gap_bound)
+    if look.finite and (look.g_doubt > tight[0] or doubt > tight[1]):
+        look = look_at(problem, x, sharp=True)
+        certificate = conclude(problem, look, floors, multipliers)
+    return look, certificate
 
 
 @quiet
@@ -176,6 +189,13 @@ def decrease(problem: Problem, look: Look, multiplier: float, room: float) -> fl
     direction = look.f_gradient + multiplier * look.g_gradient if multiplier > 0.0 else look.f_gradient
     allowance = multiplier * room if multiplier > 0.0 else 0.0
     return look.f_doubt + allowance - minimum(problem, direction, look.x)
+
+
+def least_on_line(problem: Problem, look: Look, multiplier: float) -> float:
+    """Return a number that f + λ g is proven not to be below on Z, if both are convex: the least value of its tangent."""
+    value = (look.f - look.f_doubt) + multiplier * (look.g - look.g_doubt)
+    rounding = FEW_OPERATIONS * UNIT * (abs(look.f) + multiplier * abs(look.g))
+    return value - rounding + minimum(problem, look.f_gradient + multiplier * look.g_gradient, look.x)
 
 
 def minimum(problem: Problem, c: np.ndarray, x: np.ndarray) -> float:

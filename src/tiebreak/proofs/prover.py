@@ -13,7 +13,7 @@ from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
 from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known
-from tiebreak.proofs.exact import Look, conclude, look_at, tighten
+from tiebreak.proofs.exact import Look, examine, tighten
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched
 from tiebreak.proofs.sampled import certify_sampled
@@ -26,6 +26,7 @@ LEAST_SAMPLES, MOST_SAMPLES = 256, 100_000  # range of their number
 LEAST_FINAL_SAMPLES = 2048  # fresh samples for the result, at least
 
 Excess = Callable[[Certificate], float]  # factor by which bounds exceed the tolerances; infinite if there are none
+Hint = tuple[float, np.ndarray | None]  # a multiplier that is worth trying, and where; None stands for x itself
 Arrays = dict[str, np.ndarray]
 
 
@@ -55,12 +56,12 @@ class Prover(ABC):
 
     @abstractmethod
     def examine(
-        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, hints: Sequence[Hint] = ()
     ) -> Certificate:
         """Return the certificate of a record at x.
 
-        ``origin`` is a point that g may be compared with. ``multipliers`` are worth trying for the half-space of x; where a
-        level is a stream they are not used.
+        ``origin`` is a point that g may be compared with. ``hints`` are multipliers that are worth trying, at x or
+        elsewhere; where a level is a stream they are not used.
         """
 
     def confirm(self, x: np.ndarray, origin: np.ndarray | None, queries: int) -> Certificate:
@@ -68,10 +69,10 @@ class Prover(ABC):
         raise NotImplementedError
 
     def last(
-        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, hints: Sequence[Hint] = ()
     ) -> Certificate:
         """Return the certificate of the result."""
-        return self.examine(x, origin, queries, excess, multipliers)
+        return self.examine(x, origin, queries, excess, hints)
 
     def improved(self, certificate: Certificate) -> Certificate:
         """Return the last certificate with bounds as good as what is remembered allows."""
@@ -112,10 +113,12 @@ class ExactProver(Prover):
         return self.full
 
     def examine(
-        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, hints: Sequence[Hint] = ()
     ) -> Certificate:
-        look = look_at(self.problem, x)
-        certificate = conclude(self.problem, look, self.floors, multipliers)
+        for multiplier, witness in hints:
+            if witness is not None:
+                self.floors = examine(self.problem, witness, self.floors, [multiplier])[1].floors
+        look, certificate = examine(self.problem, x, self.floors, [multiplier for multiplier, _ in hints])
         if not look.finite:  # its gradients prove nothing
             return certificate
         kept = max(1, min(KEPT_LOOKS, KEPT_BYTES // (3 * x.nbytes)))
@@ -168,7 +171,7 @@ class SampledProver(Prover):
         return sum(samples if level.endless else level.n_samples for level in (self.problem.upper, self.problem.lower))
 
     def examine(
-        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, hints: Sequence[Hint] = ()
     ) -> Certificate:
         fresh, samples = Fresh(self.moments), self._samples(queries)
         take = Watched(fresh, self.problem, x) if self.check else fresh
@@ -188,7 +191,7 @@ class SampledProver(Prover):
         return self._certify(x, Fresh(self.moments), max(self._samples(queries), LEAST_FINAL_SAMPLES), delta, origin)
 
     def last(
-        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, multipliers: Sequence[float] = ()
+        self, x: np.ndarray, origin: np.ndarray | None, queries: int, excess: Excess, hints: Sequence[Hint] = ()
     ) -> Certificate:
         """Return bounds that no decision depended on, from as many samples as are due."""
         delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta

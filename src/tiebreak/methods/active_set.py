@@ -1,0 +1,155 @@
+"""Active set: exact minimisers of f + λ g over sets with atoms, and the λ that leads to the answer.
+
+x is a mean of few atoms of Z. An iteration makes one pass over the data: it prices all atoms with the gradient, and
+minimises the quadratic model of f + λ g, exact for squares and Newton's for other losses, over the means of the active atoms
+and the cheapest others (``active/solver.py``). First g alone is minimised; then λ goes where the problem asks for
+(``active/course.py``). Each x_λ proves a floor of f* that it meets itself, up to rounding.
+
+Wolfe, Finding the nearest point in a polytope, Mathematical Programming 1976: one level, squares. For Newton's method on an
+active set of atoms see Halbey, Deza, Zimmer, Roux, Stellato and Pokutta, Efficient quadratic corrections for Frank-Wolfe
+algorithms, 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.active.course import Course
+from tiebreak.active.solver import MOST_ATOMS
+from tiebreak.active.terms import TYPICAL_PASSES, terms_of
+from tiebreak.domains.atoms import blocks, has_vertices
+from tiebreak.engine.randomness import Keys
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method
+from tiebreak.methods.parameters import declared
+from tiebreak.problem import Problem
+
+MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
+
+
+class State(NamedTuple):
+    """The state of the active set."""
+
+    x: np.ndarray  # the best point so far
+    course: Course  # the active atoms, and where they are on their way
+    iteration: np.ndarray  # passes over the data, one number
+
+
+class Plan(NamedTuple):
+    """Nothing that the loop goes by but the problem; how many samples a pass takes, by level."""
+
+    samples: np.ndarray
+
+
+def advance(problem: Problem, state: State, plan: Plan, iterations: int, keys: Keys) -> int:
+    """Make this many passes, or fewer if nothing is left to improve."""
+    course = state.course
+    for _ in range(iterations):
+        if course.finished:
+            break
+        course.cycle()
+        seen = course.solver.seen
+        if not (np.isfinite(seen.g) and np.isfinite(seen.g_gradient).all()):
+            return LOWER_NOT_FINITE
+        if not (np.isfinite(seen.f) and np.isfinite(seen.f_gradient).all()):
+            return UPPER_NOT_FINITE
+        state.x[:] = course.answer
+        state.iteration[0] += 1
+        if course.arrived:
+            break
+    return DONE
+
+
+@declared
+class ActiveSet(Method):
+    """Exact answers for losses of linear models over sets with atoms, in few passes: an active set of atoms.
+
+    It takes LeastSquares, Huber, Logistic, SquaredNorm, their sums and multiples, over ℓ1 balls, simplices, boxes, hulls,
+    polytopes, matchings and products of them. It finds the answer to rounding, with a floor of f* that meets it, and stops
+    by itself. It takes exact ties and near ties, ``Problem(..., tolerance=ε)``.
+
+    Examples
+    --------
+    >>> import tiebreak
+    >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 3.0]], [1.0]), tiebreak.L1Ball(2.0))
+    >>> tiebreak.minimize(problem, "active-set").x.round(6)
+    array([0.1, 0.3])
+    """
+
+    name = "active-set"
+    citation = "Wolfe (1976), for one level"
+    setting = "exact gradients and curvature"
+    needs = "squares, Huber or logistic losses of linear models; a set with atoms"
+    rates = "finite; finite (squares), quadratic (others)"
+    loop = staticmethod(advance)  # type: ignore[assignment]
+    state = State
+    convex = True
+    near_ties = True
+
+    @classmethod
+    def fits(cls, problem: Problem, passes: float) -> bool:
+        """Return whether it can solve a problem in some passes over its data, with what memory there is."""
+        try:
+            cls().check(problem)
+        except ValueError:
+            return False
+        d = problem.dimension
+        terms = [term for level in (problem.upper, problem.lower) for term in terms_of(level, d)]
+        atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
+        return atoms <= MOST_ATOMS and passes >= max(
+            TYPICAL_PASSES * each + first for first, each in (t.passes for t in terms)
+        )
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if not has_vertices(problem.domain):
+            raise ValueError(
+                f"the method {self.name!r} needs a set that is the hull of its corners, and {type(problem.domain).__name__}"
+                " is not known to be one: take 'pb-apg' or 'cg-bio'"
+            )
+        for name, level in (("upper", problem.upper), ("lower", problem.lower)):
+            try:
+                terms_of(level, problem.dimension)
+            except TypeError as error:
+                raise ValueError(
+                    f"the method {self.name!r} needs the curvature of the {name} objective, and {error} has none that it"
+                    " knows: take 'pb-apg' or 'cg-bio'"
+                ) from None
+        if (count := len(blocks(problem.domain, problem.dimension))) > MOST_BLOCKS:
+            raise ValueError(
+                f"the method {self.name!r} takes products of at most {MOST_BLOCKS:,} sets, and `domain` is one of {count:,}:"
+                " take 'pb-apg'"
+            )
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(np.array([problem.upper.n_samples, problem.lower.n_samples]))
+
+    def start(self, problem: Problem, plan: Any, x: np.ndarray) -> State:
+        return State(x.copy(), Course(problem, x), np.zeros(1, dtype=np.int64))
+
+    def finished(self, state: State) -> bool:
+        return state.course.finished
+
+    def wants_record(self, state: State) -> bool:
+        return state.course.arrived
+
+    def hints(self, state: State) -> tuple[tuple[float, np.ndarray | None], ...]:
+        return state.course.hints
+
+    def cost(self, plan: Plan, t: np.ndarray) -> Cost:
+        upper, lower = (np.full(t.shape, samples, dtype=np.int64) for samples in plan.samples)
+        return Cost(upper, lower, upper, lower)
+
+    def spent(self, state: State) -> np.ndarray:
+        queries = state.course.solver.passes * state.course.samples
+        return np.concatenate([queries, queries])
+
+    def stored(self, state: State) -> dict[str, np.ndarray]:
+        return {"x": state.x, "iteration": state.iteration, **state.course.stored()}
+
+    def restored(self, problem: Problem, plan: Plan, x: np.ndarray, arrays: Mapping[str, np.ndarray]) -> State:
+        course = Course(problem, arrays["x"])
+        course.restore(arrays)
+        return State(arrays["x"], course, arrays["iteration"])
