@@ -20,6 +20,7 @@ import scipy.sparse
 
 from tiebreak.active import corral
 from tiebreak.active.terms import Pair, Term, terms_of
+from tiebreak.active.threads import single_thread
 from tiebreak.domains.atoms import Atom, blocks, decomposed, vertices
 from tiebreak.engine.rounding import UNIT
 from tiebreak.problem import Problem
@@ -31,6 +32,7 @@ ENOUGH = 4.0  # gap, in units of rounding, that is as good as none
 # Cycles without a gap half as large, and the fall of the model in units of rounding, at which rounding is to blame.
 STUCK = ((6, 0.01), (20, 16.0))
 MOST_ATOMS = 6000  # active atoms: their curvature takes 300 megabytes, and a factor of it some seconds
+UNSEEN = 1e-3  # fall of the model, in units of rounding, that no search along a line could see
 SEARCH_STEPS = 30  # evaluations of a search along a line
 SUFFICIENT = 0.1  # slope at the end of a full step, relative to that at its start, that is small enough
 
@@ -207,6 +209,16 @@ class Solver:
 
     def cycle(self) -> bool:
         """Look at x; return True if it is a minimiser, to the accuracy that is possible, and improve it if not."""
+        with single_thread(self._work):
+            return self._cycle()
+
+    @property
+    def _work(self) -> float:
+        """Multiplications of a cycle, about."""
+        sizes = sum(term.size for level in self.levels for term in level.terms)
+        return float(sizes + self._dimension) * (len(self.atoms) + self._dimension)
+
+    def _cycle(self) -> bool:
         self.look()
         gap = self.price()
         self._waited = 0 if gap < 0.5 * self._least else self._waited + 1
@@ -279,7 +291,8 @@ class Solver:
         self.noise = self._rounding(start, np.diag(gram))
         moves = state.weights - start
         fall = -float(state.prices @ moves + 0.5 * moves @ (gram @ moves))
-        self.weights = state.weights if self._quadratic else start + self._search(start, moves) * moves
+        full = self._quadratic or fall <= UNSEEN * self.noise
+        self.weights = state.weights if full else start + self._search(start, moves) * moves
         self._drop()
         return fall
 

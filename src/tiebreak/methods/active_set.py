@@ -18,15 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.active.course import Course
-from tiebreak.active.solver import MOST_ATOMS
-from tiebreak.active.terms import TYPICAL_PASSES, terms_of
-from tiebreak.domains.atoms import blocks, has_vertices
+from tiebreak.active.scope import refusal
 from tiebreak.engine.randomness import Keys
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method
 from tiebreak.methods.parameters import declared
 from tiebreak.problem import Problem
-
-MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
 
 
 class State(NamedTuple):
@@ -88,40 +84,10 @@ class ActiveSet(Method):
     convex = True
     near_ties = True
 
-    @classmethod
-    def fits(cls, problem: Problem, passes: float) -> bool:
-        """Return whether it can solve a problem in some passes over its data, with what memory there is."""
-        try:
-            cls().check(problem)
-        except ValueError:
-            return False
-        d = problem.dimension
-        terms = [term for level in (problem.upper, problem.lower) for term in terms_of(level, d)]
-        atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
-        return atoms <= MOST_ATOMS and passes >= max(
-            TYPICAL_PASSES * each + first for first, each in (t.passes for t in terms)
-        )
-
     def check(self, problem: Problem) -> None:
         super().check(problem)
-        if not has_vertices(problem.domain):
-            raise ValueError(
-                f"the method {self.name!r} needs a set that is the hull of its corners, and {type(problem.domain).__name__}"
-                " is not known to be one: take 'pb-apg' or 'cg-bio'"
-            )
-        for name, level in (("upper", problem.upper), ("lower", problem.lower)):
-            try:
-                terms_of(level, problem.dimension)
-            except TypeError as error:
-                raise ValueError(
-                    f"the method {self.name!r} needs the curvature of the {name} objective, and {error} has none that it"
-                    " knows: take 'pb-apg' or 'cg-bio'"
-                ) from None
-        if (count := len(blocks(problem.domain, problem.dimension))) > MOST_BLOCKS:
-            raise ValueError(
-                f"the method {self.name!r} takes products of at most {MOST_BLOCKS:,} sets, and `domain` is one of {count:,}:"
-                " take 'pb-apg'"
-            )
+        if reason := refusal(problem):
+            raise ValueError(f"the method {self.name!r} needs {reason}: take 'pb-apg' or 'cg-bio'")
 
     def plan(self, problem: Problem) -> Plan:
         return Plan(np.array([problem.upper.n_samples, problem.lower.n_samples]))

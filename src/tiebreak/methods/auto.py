@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 
+from tiebreak.active.scope import fits
 from tiebreak.domains import projects
 from tiebreak.methods.active_set import ActiveSet
 from tiebreak.methods.base import NO_BUDGET, Budget, Method
@@ -61,7 +62,7 @@ class Auto(Method):
         if math.isinf(samples):
             return SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
-        if problem.tolerance > 0.0 or ActiveSet.fits(problem, passes):
+        if problem.tolerance > 0.0 or fits(problem, passes):
             return ActiveSet()
         if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
             constants = problem.upper.lipschitz, problem.lower.lipschitz

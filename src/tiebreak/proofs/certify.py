@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from tiebreak.active.scope import fits
+from tiebreak.active.solver import TooManyAtomsError
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.problem import Problem, check_problem
+from tiebreak.proofs.along import follow
 from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known, proven
-from tiebreak.proofs.exact import Look, conclude, look_at, tighten
+from tiebreak.proofs.exact import Look, examine, tighten
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched, check_gradients
 from tiebreak.proofs.sampled import LEAST_SAMPLES, certify_sampled
@@ -111,10 +116,14 @@ def certify(
 
 def _certify_exact(problem: Problem, x: Any, bundle: int, points: Iterable[Any], floors: Floors) -> Certificate:
     floors = known(problem, floors, *([proven(x, problem)] if hasattr(x, "certificate") else []))
-    looks = [_looked_at(problem, _point_of(x), "x"), *(_looked_at(problem, point, "points") for point in points)]
-    for look in looks[1:]:
-        floors = conclude(problem, look, floors).floors
-    certificate = conclude(problem, looks[0], floors)
+    others = [_looked_at(problem, point, floors, "points") for point in points]
+    for _, certificate in others:
+        floors = certificate.floors
+    look, certificate = _looked_at(problem, _point_of(x), floors, "x")
+    if bundle > 1 and fits(problem, math.inf):
+        with contextlib.suppress(TooManyAtomsError):
+            return follow(problem, look, certificate, bundle - 1 - len(others))
+    looks = [look, *(other for other, _ in others)]
     return certificate if bundle == 1 and len(looks) == 1 else tighten(problem, looks, certificate, bundle)
 
 
@@ -136,12 +145,11 @@ def _point_of(x: Any) -> Any:
     return x.x if hasattr(x, "certificate") else x
 
 
-def _looked_at(problem: Problem, point: Any, name: str) -> Look:
-    x = _inside(problem, point, name)
-    look = look_at(problem, x)
+def _looked_at(problem: Problem, point: Any, floors: Floors, name: str) -> tuple[Look, Certificate]:
+    look, certificate = examine(problem, _inside(problem, point, name), floors)
     if not look.finite:
         raise ValueError(f"an objective is not finite at `{name}`: f = {look.f}, g = {look.g}")
-    return look
+    return look, certificate
 
 
 def _inside(problem: Problem, point: Any, name: str) -> np.ndarray:
