@@ -199,7 +199,7 @@ def test_spider_fw(problem, x0, level):
 
 
 def arip_seg(problem, x, step, penalty, power_of_weight, batch, seed=3):
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     draws = Draws(problem, seed)
     points, weights = [], []
 
@@ -228,7 +228,7 @@ def test_arip_seg(problem, x0, batch, power_of_weight):
 
 
 def dbgd(problem, x, step, alpha, beta, floor, batch=None, seed=3, met=None):
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     draws = Draws(problem, seed)
     for t in itertools.count():
         theta = slice(None) if batch is None else draws.indices(f, t, batch)
@@ -285,7 +285,7 @@ def test_the_variants_without_slack(problem, x0):
 
 
 def cg_bio(problem, x, step, slack, allowance=np.inf):
-    f, g, _ = problem
+    f, g = problem[:2]
     anchor = at(g, x)[0]
     for t in itertools.count():
         (_, df), (value, dg) = at(f, x), at(g, x)
@@ -377,7 +377,7 @@ def test_ir_fscg_with_the_published_schedules_for_f_not_convex(problem, x0):
 
 
 def big_sam(problem, x, step, upper_step, mixing):
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     for t in itertools.count():
         y = Z.project(x - step(t) * at(g, x)[1])
         z = x - upper_step(t) * at(f, x)[1]
@@ -404,7 +404,7 @@ def test_big_sam_with_the_published_constants(strong, x0):
 
 
 def a_irg(problem, x, step, regularization, r):
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     points = [x]
     for t in itertools.count():
         x = Z.project(x - step(t) * (at(g, x)[1] + regularization(t) * at(f, x)[1]))
@@ -422,7 +422,7 @@ def test_a_irg(problem, x0, r):
 
 def accelerated(problem, x, step, upper_weight, lower_weight, momentum):
     """Projected gradient steps on a weighted sum, each from a point extrapolated by ``momentum(t)``."""
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     previous = x
     for t in itertools.count():
         y = x + momentum(t) * (x - previous)
@@ -450,7 +450,7 @@ def test_bi_fista(problem, x0, alpha):
 
 def pb_apg(problem, x, stages):
     """Solve a sequence of penalised problems by accelerated projected gradient, each begun where the last one ended."""
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     for penalty, step, length in stages:
         previous = x
         for k in range(1, length + 1):
@@ -470,7 +470,7 @@ def test_pb_apg(problem, x0):
 
 def adaptive_pb_apg(problem, x):
     """The same, with stages that end when their steps have become short, or after 20, 40, … steps."""
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     upper, lower = f.lipschitz, g.lipschitz
     penalty, length = upper / lower, 20
     while True:
@@ -499,7 +499,7 @@ def test_pb_apg_leaves_a_stage_that_is_solved(problem):
 
 
 def switching(problem, x, step, slack, branches):
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     limit = at(g, x)[0]
     points, weights = [], []
     for t in itertools.count():
@@ -558,7 +558,7 @@ def mng(problem, M):
 
     Each step is made from the library's last point, as the solver's errors would grow from step to step.
     """
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     solve = HalfSpaces(f)
     root = np.sqrt(f.weights)
     first = np.linalg.lstsq(root[:, None] * f.matrix.array, root * f.targets, rcond=None)[0]
@@ -603,7 +603,7 @@ class LargerModel:
 
 
 def fc_bio(problem, x, tolerance, steps, decisions):
-    f, g, Z = problem
+    f, g, Z = problem[:3]
     L, weight = f.lipschitz, f.lipschitz / g.lipschitz
     solve = LargerModel(Z, x.size, L)
     (value, slope), limit = at(f, x), at(g, x)[0]
