@@ -64,6 +64,8 @@ class Course:
     problem : Problem
     x : array, (d,)
         Where to begin.
+    alone : bool
+        Whether g alone is to be minimised, and that is all.
 
     Attributes
     ----------
@@ -77,8 +79,8 @@ class Course:
         The best point so far.
     """
 
-    def __init__(self, problem: Problem, x: np.ndarray) -> None:
-        self.solver, self.tolerance = Solver(problem, x), float(problem.tolerance)
+    def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
+        self.solver, self.tolerance, self._alone = Solver(problem, x, alone), float(problem.tolerance), alone
         self.samples = np.array([problem.upper.n_samples, problem.lower.n_samples])
         self._domain, self._known_floors = problem.domain, [float(level.floor) for level in problem[:2]]
         self.weight = math.inf
@@ -103,7 +105,7 @@ class Course:
             return
         self.stages += 1
         if math.isinf(self.weight):
-            self.answer = self.solver.x
+            self.answer, self.finished = self.solver.x, self._alone
         elif self.tolerance == 0.0:
             self._arrive_at_tie()
         else:
@@ -119,7 +121,7 @@ class Course:
 
     def stage(self) -> bool:
         """Make one pass for the λ of this stage; return whether x is x_λ."""
-        if math.isnan(self.units[0]):
+        if math.isnan(self.units[0]) and not self._alone:
             self._measure()
         self.arrived = self.solver.cycle()
         self.least = min(self.least, self.solver.seen.g)

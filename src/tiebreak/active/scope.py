@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tiebreak.active.solver import MOST_ATOMS
 from tiebreak.active.terms import TYPICAL_PASSES, terms_of
 from tiebreak.domains.atoms import blocks, has_vertices
@@ -10,13 +12,13 @@ from tiebreak.problem import Problem
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
 
 
-def refusal(problem: Problem) -> str:
-    """Return why the active set does not take a problem, as the end of a sentence; empty if it does."""
+def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str:
+    """Return why the active set does not take some levels of a problem, as the end of a sentence; empty if it does."""
     if not has_vertices(problem.domain):
         return f"a set that is the hull of its corners, and {type(problem.domain).__name__} is not known to be one"
-    for name, level in (("upper", problem.upper), ("lower", problem.lower)):
+    for name in levels:
         try:
-            terms_of(level, problem.dimension)
+            terms_of(getattr(problem, name), problem.dimension)
         except TypeError as error:
             return f"the curvature of the {name} objective, and {error} has none that it knows"
     if (count := len(blocks(problem.domain, problem.dimension))) > MOST_BLOCKS:

@@ -69,13 +69,13 @@ class Level:
 
     def passes(self, looks: int) -> int:
         """Return how many passes over the data some looks have taken, with those to begin with."""
-        first, each = (max(kind) for kind in zip(*(term.passes for term in self.terms), strict=True))
+        first, each = (max(kind) for kind in zip((0, 0), *(term.passes for term in self.terms), strict=True))
         return first + each * looks
 
     @property
     def known(self) -> int:
         """Atoms whose images are known."""
-        return self.images[0].shape[1]
+        return self.images[0].shape[1] if self.images else 0
 
     def add(self, atoms: Sequence[Atom]) -> None:
         """Add the images of further atoms."""
@@ -128,6 +128,8 @@ class Solver:
     problem : Problem
     x : array, (d,)
         Where to begin.
+    alone : bool
+        Whether f is left aside.
 
     Attributes
     ----------
@@ -141,11 +143,11 @@ class Solver:
         About what rounding does to a price.
     """
 
-    def __init__(self, problem: Problem, x: np.ndarray) -> None:
+    def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
         d = problem.dimension
         self.domain = problem.domain
         self.blocks = blocks(problem.domain, d)
-        self.levels = [Level(terms_of(level, d)) for level in (problem.upper, problem.lower)]
+        self.levels = [Level([] if alone else terms_of(problem.upper, d)), Level(terms_of(problem.lower, d))]
         self.looks = np.zeros(2, dtype=np.int64)  # by level
         self.begin(x)
         self.aim((0.0, 1.0))

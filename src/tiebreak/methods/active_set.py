@@ -21,7 +21,7 @@ from tiebreak.active.course import Course
 from tiebreak.active.scope import refusal
 from tiebreak.engine.randomness import Keys
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method
-from tiebreak.methods.parameters import declared
+from tiebreak.methods.parameters import declared, option
 from tiebreak.problem import Problem
 
 
@@ -74,6 +74,12 @@ class ActiveSet(Method):
     array([0.1, 0.3])
     """
 
+    level: str = option(
+        'Which objectives to minimise: both, or "lower" for g alone, as other methods want of their first point.',
+        "both",
+        ("both", "lower"),
+    )
+
     name = "active-set"
     citation = "Wolfe (1976), for one level"
     setting = "exact gradients and curvature"
@@ -84,16 +90,20 @@ class ActiveSet(Method):
     convex = True
     near_ties = True
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return ("lower",) if self.level == "lower" else ("upper", "lower")
+
     def check(self, problem: Problem) -> None:
         super().check(problem)
-        if reason := refusal(problem):
+        if reason := refusal(problem, self.levels):
             raise ValueError(f"the method {self.name!r} needs {reason}: take 'pb-apg' or 'cg-bio'")
 
     def plan(self, problem: Problem) -> Plan:
-        return Plan(np.array([problem.upper.n_samples, problem.lower.n_samples]))
+        return Plan(np.array([getattr(problem, name).n_samples * (name in self.levels) for name in ("upper", "lower")]))
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> State:
-        return State(x.copy(), Course(problem, x), np.zeros(1, dtype=np.int64))
+        return State(x.copy(), Course(problem, x, self.level == "lower"), np.zeros(1, dtype=np.int64))
 
     def finished(self, state: State) -> bool:
         return state.course.finished
@@ -116,6 +126,6 @@ class ActiveSet(Method):
         return {"x": state.x, "iteration": state.iteration, **state.course.stored()}
 
     def restored(self, problem: Problem, plan: Plan, x: np.ndarray, arrays: Mapping[str, np.ndarray]) -> State:
-        course = Course(problem, arrays["x"])
+        course = Course(problem, arrays["x"], self.level == "lower")
         course.restore(arrays)
         return State(arrays["x"], course, arrays["iteration"])
