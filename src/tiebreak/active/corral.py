@@ -69,8 +69,16 @@ def improve(c, candidates, worth):
     settle(c)
     for slot in range(candidates, c.counts[1]):
         b = c.block[slot]
-        if price(c, c.base[b]) - price(c, slot) > worth[b] and join(c, slot):
-            settle(c)
+        saved = price(c, c.base[b]) - price(c, slot)
+        if saved > worth[b] and join(c, slot):
+            last = c.counts[0] - 1
+            if last >= 0 and c.order[last] == slot:  # the others are settled: their reduced prices are 0
+                for i in range(last):
+                    c.right[i] = 0.0
+                c.right[last] = -saved
+                descend(c)
+            else:
+                settle(c)
 
 
 @kernel(inline=False)
@@ -119,6 +127,12 @@ def join(c, slot):
 def settle(c):
     """Minimise the model over the means of the atoms; those whose weights vanish on the way leave."""
     reduce_prices(c)
+    descend(c)
+
+
+@kernel(inline=False)
+def descend(c):
+    """Do so from reduced prices that are known."""
     while c.counts[0] > 0:
         solve(c)
         balance(c)
@@ -188,7 +202,7 @@ def clear(c, slot):
     c.weights[slot] = 0.0
 
 
-@kernel
+@kernel(reorder=True)
 def price(c, slot):
     """Return the price of an atom at the current point of the model."""
     total = c.prices[slot]
@@ -197,7 +211,7 @@ def price(c, slot):
     return total
 
 
-@kernel(inline=False)
+@kernel(inline=False, reorder=True)
 def reduce_prices(c):
     """Set the right-hand side to the prices of the atoms in the factor, less those of their bases."""
     for b in range(c.base.size):
@@ -223,7 +237,7 @@ def reduced_gram(c, i, j):
     return (c.gram[i, j] - c.gram[i, q]) - (c.gram[p, j] - c.gram[p, q])
 
 
-@kernel(inline=False)
+@kernel(inline=False, reorder=True)
 def extend(c, slot):
     """Extend the factor by an atom; if it depends on the others, set the way to the combination that it is instead."""
     m = c.counts[0]
@@ -249,14 +263,18 @@ def extend(c, slot):
     return False
 
 
-@kernel(inline=False)
+@kernel(inline=False, reorder=True)
 def solve(c):
     """Set the way to the step to the minimiser, −(L Lᵀ)⁻¹ right."""
     m = c.counts[0]
-    for i in range(m):
+    first = 0
+    while first < m and c.right[first] == 0.0:
+        c.way[first] = 0.0
+        first += 1
+    for i in range(first, m):
         total = -c.right[i]
         row = c.factor[i]
-        for j in range(i):
+        for j in range(first, i):
             total -= row[j] * c.way[j]
         c.way[i] = total / row[i]
     back_substitute(c, m)
