@@ -265,9 +265,10 @@ class Solver:
         moves = state.weights - start
         moves[state.base] -= np.bincount(self.of, moves, len(self.blocks))  # else rounding of weights, not the way, counts
         fall = -float(state.prices @ moves + 0.5 * moves @ (gram @ moves))
-        self.weights = state.weights if self._quadratic else start + self._search(start, moves) * moves
+        step = 1.0 if self._quadratic else self._search(start, moves)
+        self.weights = state.weights if step == 1.0 else start + step * moves
         self._drop()
-        return fall
+        return max(step, 1.0) * fall
 
     def _rounding(self, weights: np.ndarray, squares: np.ndarray) -> float:
         """Return about what rounding does to a price: that of a product of an image with the residuals."""
@@ -306,6 +307,8 @@ class Solver:
             return math.fsum(weight * level.along(first, way, step)[1] for weight, level, first, way in lines)
 
         begin, high, high_slope = slope(0.0), 1.0, slope(1.0)
+        if max(abs(begin), abs(high_slope)) <= self.noise:  # what the objective gains or loses is rounding
+            return high
         if not begin < 0.0:
             return 0.0
         low, low_slope = 0.0, begin
