@@ -214,14 +214,15 @@ class Course:
     def _mixed(self, inside: End, outside: End) -> tuple[np.ndarray, float]:
         """Return the point between two ends at which g has its level, and f there."""
         f, g = self.solver.levels
+        f_way, g_way = inside.upper.towards(outside.upper), inside.lower.towards(outside.lower)
 
         def excess(step: float) -> float:
-            return g.along(inside.lower, outside.lower, step)[0] - self.level
+            return g.along(inside.lower, g_way, step)[0] - self.level
 
         step = brentq(excess, 0.0, 1.0, xtol=1e-15) if excess(0.0) < 0.0 < excess(1.0) else 0.0
         while step > 0.0 and excess(step) > 0.0:  # as much as rounding leaves
             step = np.nextafter(step, 0.0) * (1.0 - 1e-12)
-        return inside.x + step * (outside.x - inside.x), f.along(inside.upper, outside.upper, step)[0]
+        return inside.x + step * f_way.x, f.along(inside.upper, f_way, step)[0]
 
     def _learn_power(self, end: End, before: End | None) -> None:
         """Note which power of λ the distance of g from its floor goes like."""

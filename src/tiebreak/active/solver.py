@@ -32,8 +32,9 @@ ENOUGH = 4.0  # gap, in units of rounding, that is as good as none
 # Cycles without a gap half as large, and the fall of the model in units of rounding, at which rounding is to blame.
 STUCK = ((6, 0.01), (20, 16.0))
 MOST_ATOMS = 6000  # active atoms: their curvature takes 300 megabytes, and a factor of it some seconds
-UNSEEN = 1e-3  # fall of the model, in units of rounding, that no search along a line could see
-SEARCH_STEPS = 30  # evaluations of a search along a line
+SEARCH_STEPS = 100  # evaluations of a search along a line, at most
+LONGEST = 1e6  # step of a search
+SHORTER = 1e-3  # factor of the longest step that may do, when no shorter one is known to be too short
 SUFFICIENT = 0.1  # slope at the end of a full step, relative to that at its start, that is small enough
 
 
@@ -51,10 +52,14 @@ class Look(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A point with its images at a level, one per term."""
+    """A point, or a direction, with its images at a level, one per term."""
 
     x: np.ndarray
     images: list[np.ndarray]
+
+    def towards(self, end: Place) -> Place:
+        """Return the way from this point to another one."""
+        return Place(end.x - self.x, [last - first for first, last in zip(self.images, end.images, strict=True)])
 
 
 class Level:
@@ -111,12 +116,11 @@ class Level:
         """Return the image of a combination of all atoms, per term."""
         return [image @ weights for image in self.images]
 
-    def along(self, start: Place, end: Place, step: float) -> tuple[float, float]:
-        """Return value and slope at a step from one place towards another one."""
+    def along(self, start: Place, way: Place, step: float) -> tuple[float, float]:
+        """Return value and slope at a step from a place along a way."""
         total = np.zeros(2)
-        for term, first, last in zip(self.terms, start.images, end.images, strict=True):
-            way = Pair(end.x - start.x, last - first)
-            total += term.along(Pair(start.x + step * way.x, first + step * way.image), way)
+        for term, first, image in zip(self.terms, start.images, way.images, strict=True):
+            total += term.along(Pair(start.x + step * way.x, first + step * image), Pair(way.x, image))
         return float(total[0]), float(total[1])
 
 
@@ -251,7 +255,7 @@ class Solver:
         """Return the gap at the last look, and remember the cheapest atoms."""
         alpha, beta = self.weight
         self.slope = alpha * self.seen.f_gradient + beta * self.seen.g_gradient
-        x, active = self.x, {atom.key() for atom in self.atoms}
+        x, active = self.x, {(b, *atom.key()) for b, atom in zip(self.of, self.atoms, strict=True)}
         count = max(CANDIDATES, int(CANDIDATE_SHARE * len(self.atoms)))
         self.gaps = np.zeros(len(self.blocks))
         found = []
@@ -263,7 +267,7 @@ class Solver:
                 if k == 0:
                     self.gaps[b] = max(saved, 0.0)
                 atom = Atom(block.where[local.where], local.values)
-                if saved > 0.0 and atom.key() not in active:
+                if saved > 0.0 and (b, *atom.key()) not in active:
                     found.append((saved, b, atom))
         found.sort(key=lambda each: -each[0])
         self.gap = float(self.gaps.sum())
@@ -292,11 +296,12 @@ class Solver:
         corral.improve(state, first, self.worth)
         self.noise = self._rounding(start, np.diag(gram))
         moves = state.weights - start
+        moves[state.base] -= np.bincount(self.of, moves, len(self.blocks))  # else rounding of weights, not the way, counts
         fall = -float(state.prices @ moves + 0.5 * moves @ (gram @ moves))
-        full = self._quadratic or fall <= UNSEEN * self.noise
-        self.weights = state.weights if full else start + self._search(start, moves) * moves
+        step = 1.0 if self._quadratic else self._search(start, moves)
+        self.weights = state.weights if step == 1.0 else start + step * moves
         self._drop()
-        return fall
+        return max(step, 1.0) * fall
 
     def _rounding(self, weights: np.ndarray, squares: np.ndarray) -> float:
         """Return about what rounding does to a price: that of a product of an image with the residuals."""
@@ -324,25 +329,33 @@ class Solver:
         return state
 
     def _search(self, start: np.ndarray, moves: np.ndarray) -> float:
-        """Return the step along the moves at which the objective is least, as far as they go."""
+        """Return the step along the moves at which the objective is least, as far as weights stay positive."""
         lines: list[tuple[float, Level, Place, Place]] = []
         for weight, level in zip(self.weight, self.levels, strict=True):
             if weight > 0.0:
-                first, last = (Place(self.points @ w, level.image(w)) for w in (start, start + moves))
-                lines.append((weight, level, first, last))
+                first, way = (Place(self.points @ w, level.image(w)) for w in (start, moves))
+                lines.append((weight, level, first, way))
 
         def slope(step: float) -> float:
-            return math.fsum(weight * level.along(first, last, step)[1] for weight, level, first, last in lines)
+            return math.fsum(weight * level.along(first, way, step)[1] for weight, level, first, way in lines)
 
-        begin, end = slope(0.0), slope(1.0)
+        begin, high, high_slope = slope(0.0), 1.0, slope(1.0)
+        if max(abs(begin), abs(high_slope)) <= self.noise:  # what the objective gains or loses is rounding
+            return high
         if not begin < 0.0:
             return 0.0
-        if end <= SUFFICIENT * abs(begin):
-            return 1.0
-        low, high, low_slope, high_slope = 0.0, 1.0, begin, end
-        for _ in range(SEARCH_STEPS):
-            step = low - low_slope * (high - low) / (high_slope - low_slope)
-            step = min(max(step, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        low, low_slope = 0.0, begin
+        if high_slope < -SUFFICIENT * abs(begin):  # as in the tail of an exponential function
+            low, low_slope = high, high_slope
+            high = float(np.min(start[moves < 0.0] / -moves[moves < 0.0], initial=LONGEST))
+            high_slope = slope(high)
+        if high_slope <= SUFFICIENT * abs(begin):
+            return high
+        for k in range(SEARCH_STEPS):
+            share = min(max(low_slope / (low_slope - high_slope), 0.1), 0.9)
+            if k % 3 == 2:  # slopes may jump, and where they do may be near 0
+                share = 0.5 if low > 0.0 else SHORTER
+            step = low + share * (high - low)
             now = slope(step)
             if abs(now) <= SUFFICIENT * abs(begin):
                 return step

@@ -98,8 +98,10 @@ class Moments(Term):
         hessian, linear, constant = moments
         self.hessian, self.linear, self.constant = hessian, linear, constant
         self.factor, self.where, self.size = factor, where, linear.size
-        ridge = np.full(self.size, (self.size * UNIT * float(np.trace(hessian))) or 1.0)
-        self.root = np.asfortranarray(scipy.linalg.cholesky(hessian + np.diag(ridge)))
+        ridge = self.size * UNIT * float(np.trace(hessian))
+        self.root = np.zeros_like(hessian, order="F")
+        if ridge > 0.0:
+            self.root[:] = scipy.linalg.cholesky(hessian + ridge * np.eye(self.size))
         self._bends = np.full(self.size, factor)
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
