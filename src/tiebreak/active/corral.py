@@ -60,14 +60,35 @@ def empty(slots: int, blocks: int) -> Corral:
     )
 
 
+def copy(old: Corral, new: Corral) -> None:
+    """Copy what one corral knows to one with more room."""
+    s, m = old.weights.size, old.counts[0]
+    new.gram[:s, :s], new.factor[:m, :m], new.order[:m] = old.gram, old.factor[:m, :m], old.order[:m]
+    new.base[:], new.counts[:] = old.base, old.counts
+
+
+@kernel(inline=False, reorder=True)
+def factor_error(c):
+    """Return the largest relative error of the diagonal of L Lᵀ."""
+    worst = 0.0
+    for i in range(c.counts[0]):
+        total = 0.0
+        for j in range(i + 1):
+            total += c.factor[i, j] * c.factor[i, j]
+        wanted = reduced_gram(c, c.order[i], c.order[i])
+        worst = max(worst, abs(total - wanted) / wanted)
+    return worst
+
+
 @kernel(inline=False)
 def improve(c, candidates, worth):
-    """Settle, and let atoms enter one by one: those in the slots from ``candidates`` on that are cheaper by enough.
+    """Settle, and let atoms enter one by one: those of some slots that are cheaper by enough.
 
     ``worth`` is, for each block, by how much an atom must be cheaper than x.
     """
     settle(c)
-    for slot in range(candidates, c.counts[1]):
+    for k in range(candidates.size):
+        slot = candidates[k]
         b = c.block[slot]
         saved = price(c, c.base[b]) - price(c, slot)
         if saved > worth[b] and join(c, slot):

@@ -24,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from tiebreak.active.solver import Place, Solver
+from tiebreak.active.levels import Place
+from tiebreak.active.solver import Solver
 from tiebreak.problem import Problem
 
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike

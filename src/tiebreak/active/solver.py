@@ -9,17 +9,17 @@ next one corrects.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 
 from tiebreak.active import corral
-from tiebreak.active.terms import Pair, Term, terms_of
+from tiebreak.active.levels import GROWTH, Level, Place
+from tiebreak.active.slots import Candidate, Slots
+from tiebreak.active.terms import terms_of
 from tiebreak.active.threads import single_thread
 from tiebreak.domains.atoms import Atom, blocks, decomposed, vertices
 from tiebreak.engine.rounding import UNIT
@@ -31,6 +31,9 @@ WORTHWHILE = 0.15  # share of the gap by which an atom must be cheaper than x to
 ENOUGH = 4.0  # gap, in units of rounding, that is as good as none
 # Cycles without a gap half as large, and the fall of the model in units of rounding, at which rounding is to blame.
 STUCK = ((6, 0.01), (20, 16.0))
+OLDEST_FACTOR = 16  # cycles after which a factor is made anew
+FACTOR_ERROR = 1e-9  # relative error of the diagonal that a factor may have before that
+IDLE_SHARE, LEAST_IDLE = 0.3, 32  # idle atoms, as a share of the active ones, and at least, at which they are forgotten
 MOST_ATOMS = 6000  # active atoms: their curvature takes 300 megabytes, and a factor of it some seconds
 SEARCH_STEPS = 100  # evaluations of a search along a line, at most
 LONGEST = 1e6  # step of a search
@@ -51,81 +54,10 @@ class Look(NamedTuple):
     g_gradient: np.ndarray
 
 
-class Place(NamedTuple):
-    """A point, or a direction, with its images at a level, one per term."""
-
-    x: np.ndarray
-    images: list[np.ndarray]
-
-    def towards(self, end: Place) -> Place:
-        """Return the way from this point to another one."""
-        return Place(end.x - self.x, [last - first for first, last in zip(self.images, end.images, strict=True)])
-
-
-class Level:
-    """One objective with the images of the active atoms and their curvature."""
-
-    def __init__(self, terms: list[Term]) -> None:
-        self.terms = terms
-        self.quadratic = all(term.quadratic for term in terms)
-        self.images = [np.zeros((term.size, 0), order="F") for term in terms]  # per term, one column per atom
-        self.gram = np.zeros((0, 0))  # of all images, weighted by their bends
-        self.bends: list[np.ndarray] = []  # per term, the curvature of each entry of an image at the last look
-
-    def passes(self, looks: int) -> int:
-        """Return how many passes over the data some looks have taken, with those to begin with."""
-        first, each = (max(kind) for kind in zip((0, 0), *(term.passes for term in self.terms), strict=True))
-        return first + each * looks
-
-    @property
-    def known(self) -> int:
-        """Atoms whose images are known."""
-        return self.images[0].shape[1] if self.images else 0
-
-    def add(self, atoms: Sequence[Atom]) -> None:
-        """Add the images of further atoms."""
-        if atoms:
-            new = (term.images(atoms) for term in self.terms)
-            self.images = [np.asfortranarray(np.hstack(pair)) for pair in zip(self.images, new, strict=True)]
-
-    def keep(self, chosen: np.ndarray) -> None:
-        """Forget all atoms but some."""
-        own = chosen[chosen < self.known]
-        self.images = [np.asfortranarray(image[:, own]) for image in self.images]
-        own = own[own < len(self.gram)]
-        self.gram = self.gram[np.ix_(own, own)]
-
-    def look(self, x: np.ndarray, weights: np.ndarray, gradient: np.ndarray) -> float:
-        """Return the value at the mean x of all atoms, and add the gradient."""
-        found = [term.look(x, image @ weights, gradient) for term, image in zip(self.terms, self.images, strict=True)]
-        self.bends = [bends for _, bends in found]
-        return math.fsum(value for value, _ in found)
-
-    def curvature(self) -> np.ndarray:
-        """Return the curvature between all atoms, at the last look."""
-        known = len(self.gram) if self.quadratic else 0
-        gram = np.zeros((self.known, self.known))
-        gram[:known, :known] = self.gram[:known, :known]
-        for image, bends in zip(self.images, self.bends, strict=True):
-            gram[known:] += (image[:, known:] * bends[:, None]).T @ image
-        gram[:known, known:] = gram[known:, :known].T
-        self.gram = gram
-        return gram
-
-    def image(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Return the image of a combination of all atoms, per term."""
-        return [image @ weights for image in self.images]
-
-    def along(self, start: Place, way: Place, step: float) -> tuple[float, float]:
-        """Return value and slope at a step from a place along a way."""
-        total = np.zeros(2)
-        for term, first, image in zip(self.terms, start.images, way.images, strict=True):
-            total += term.along(Pair(start.x + step * way.x, first + step * image), Pair(way.x, image))
-        return float(total[0]), float(total[1])
-
-
 class Solver:
     """A point as a mean of atoms, and cycles that improve it.
+
+    Atoms whose weight has vanished stay in their slots, idle, until there are many of them.
 
     Parameters
     ----------
@@ -139,6 +71,8 @@ class Solver:
     ----------
     weight : (float, float)
         (α, β), the weights of both levels; a level of weight 0 is not looked at.
+    weights : array
+        Those of the atoms in all slots.
     seen : Look
         Both levels at the last look.
     gap : float
@@ -148,11 +82,11 @@ class Solver:
     """
 
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
-        d = problem.dimension
-        self.domain = problem.domain
+        d = self.dimension = problem.dimension
         self.blocks = blocks(problem.domain, d)
         self.levels = [Level([] if alone else terms_of(problem.upper, d)), Level(terms_of(problem.lower, d))]
         self.looks = np.zeros(2, dtype=np.int64)  # by level
+        self.slots, self._state = Slots(d), corral.empty(0, len(self.blocks))
         self.begin(x)
         self.aim((0.0, 1.0))
 
@@ -160,50 +94,48 @@ class Solver:
 
     def begin(self, x: np.ndarray) -> None:
         """Begin at a point, with the atoms that it is a mean of."""
-        self.atoms: list[Atom] = []
-        self.of: list[int] = []  # the block of each atom
-        weights: list[float] = []
-        for b, block in enumerate(self.blocks):
-            for weight, atom in decomposed(block.domain, x[block.where]):
-                self.atoms.append(Atom(block.where[atom.where], atom.values))
-                self.of.append(b)
-                weights.append(weight)
-        self.weights = np.array(weights)
+        found = [
+            (weight, Candidate(0.0, b, Atom(block.where[atom.where], atom.values)))
+            for b, block in enumerate(self.blocks)
+            for weight, atom in decomposed(block.domain, x[block.where])
+        ]
+        self.slots.clear()
+        self.slots.add([candidate for _, candidate in found])
+        self.weights = np.array([weight for weight, _ in found])
         for level in self.levels:
             level.keep(np.zeros(0, dtype=np.int64))
-        self._gather()
-
-    def _gather(self) -> None:
-        """Make the matrix of atoms and the point."""
-        sizes = np.cumsum([0, *(atom.where.size for atom in self.atoms)])
-        where = np.concatenate([atom.where for atom in self.atoms]) if self.atoms else np.zeros(0, dtype=np.int64)
-        values = np.concatenate([atom.values for atom in self.atoms]) if self.atoms else np.zeros(0)
-        self.points = scipy.sparse.csc_array((values, where, sizes), shape=(self._dimension, len(self.atoms)))
+        self._combined = 0  # slots whose curvature is in the state
+        self._age = OLDEST_FACTOR  # of the factor, in cycles
 
     @property
-    def _dimension(self) -> int:
-        return sum(block.where.size for block in self.blocks)
+    def atoms(self) -> int:
+        """How many atoms x is a mean of."""
+        return int((self.weights > 0.0).sum())
 
     @property
     def x(self) -> np.ndarray:
-        return self.points @ self.weights
+        return self.slots.point(self.weights)
 
     def place(self, level: Level) -> Place:
         """Return x with its images at a level."""
         return Place(self.x, level.image(self.weights))
 
-    def _drop(self) -> None:
-        """Let atoms of no weight go, and make weights sum to 1 in each block."""
+    def _tidy(self) -> None:
+        """Make weights sum to 1 in each block, and forget idle atoms if there are many."""
+        sums = np.bincount(self.slots.blocks, self.weights, len(self.blocks))
+        self.weights = self.weights / sums[self.slots.blocks]
         kept = np.flatnonzero(self.weights > 0.0)
-        if kept.size < self.weights.size:
-            self.atoms = [self.atoms[k] for k in kept]
-            self.of = [self.of[k] for k in kept]
-            self.weights = self.weights[kept]
-            for level in self.levels:
-                level.keep(kept)
-        sums = np.bincount(self.of, self.weights, len(self.blocks))
-        self.weights /= sums[self.of]
-        self._gather()
+        if self.weights.size - kept.size <= max(LEAST_IDLE, IDLE_SHARE * kept.size):
+            return
+        place = np.full(self.weights.size, -1)
+        place[kept] = np.arange(kept.size)
+        state, m = self._state, self._state.counts[0]
+        state.order[:m], state.base[:] = place[state.order[:m]], place[state.base]
+        self.weights = self.weights[kept]
+        self.slots.keep(kept)
+        for level in self.levels:
+            level.keep(kept)
+        self._combined = 0
 
     # Cycles
 
@@ -212,6 +144,7 @@ class Solver:
         self.weight, self.enough = weight, enough
         self.gap = self.noise = 0.0
         self._least, self._waited, self._fall = math.inf, 0, math.inf
+        self._combined, self._age = 0, OLDEST_FACTOR
 
     def cycle(self) -> bool:
         """Look at x; return True if it is a minimiser, to the accuracy that is possible, and improve it if not."""
@@ -222,7 +155,7 @@ class Solver:
     def _work(self) -> float:
         """Multiplications of a cycle, about."""
         sizes = sum(term.size for level in self.levels for term in level.terms)
-        return float(sizes + self._dimension) * (len(self.atoms) + self._dimension)
+        return float(sizes + self.dimension) * (len(self.slots) + self.dimension)
 
     def _cycle(self) -> bool:
         self.look()
@@ -237,7 +170,7 @@ class Solver:
 
     def look(self) -> Look:
         """Look at both levels at x, those that have a weight; each costs a pass."""
-        values, gradients = [0.0, 0.0], np.zeros((2, self._dimension))
+        values, gradients = [0.0, 0.0], np.zeros((2, self.dimension))
         for k in range(2):
             if self.weight[k] > 0.0:
                 values[k], gradients[k] = self.look_at(k)
@@ -246,8 +179,8 @@ class Solver:
 
     def look_at(self, k: int) -> tuple[float, np.ndarray]:
         """Return value and gradient of one level at x, at the price of a pass."""
-        level, gradient = self.levels[k], np.zeros(self._dimension)
-        level.add(self.atoms[level.known :])
+        level, gradient = self.levels[k], np.zeros(self.dimension)
+        level.add(self.slots.atoms(level.known))
         self.looks[k] += 1
         return level.look(self.x, self.weights, gradient), gradient
 
@@ -255,53 +188,56 @@ class Solver:
         """Return the gap at the last look, and remember the cheapest atoms."""
         alpha, beta = self.weight
         self.slope = alpha * self.seen.f_gradient + beta * self.seen.g_gradient
-        x, active = self.x, {(b, *atom.key()) for b, atom in zip(self.of, self.atoms, strict=True)}
-        count = max(CANDIDATES, int(CANDIDATE_SHARE * len(self.atoms)))
-        self.gaps = np.zeros(len(self.blocks))
-        found = []
+        x, count = self.x, max(CANDIDATES, int(CANDIDATE_SHARE * self.atoms))
+        gaps, found = np.zeros(len(self.blocks)), []
         for b, block in enumerate(self.blocks):
             c = self.slope[block.where]
             level = float(c @ x[block.where])
             for k, local in enumerate(vertices(block.domain, c, count)):
                 saved = level - float(c[local.where] @ local.values)
                 if k == 0:
-                    self.gaps[b] = max(saved, 0.0)
-                atom = Atom(block.where[local.where], local.values)
-                if saved > 0.0 and (b, *atom.key()) not in active:
-                    found.append((saved, b, atom))
-        found.sort(key=lambda each: -each[0])
-        self.gap = float(self.gaps.sum())
-        self.worth = WORTHWHILE * np.maximum(self.gaps, self.gap / len(self.blocks))
-        self.candidates = [each for each in found if each[0] > self.worth[each[1]]][:count]
+                    gaps[b] = max(saved, 0.0)
+                if saved > WORTHWHILE * gaps[b]:
+                    found.append(Candidate(saved, b, Atom(block.where[local.where], local.values)))
+        self.gap = float(gaps.sum())
+        self._worth = WORTHWHILE * np.maximum(gaps, self.gap / len(self.blocks))
+        found.sort(key=lambda each: -each.saved)
+        self._candidates = [each for each in found if each.saved > self._worth[each.block]][:count]
         return self.gap
 
     def improve(self) -> float:
         """Minimise the model on the active atoms and the cheapest others; return by how much it falls."""
-        first = len(self.atoms)
-        if first > MOST_ATOMS:
+        if self.atoms > MOST_ATOMS:
             raise TooManyAtomsError(
                 f"the answer has more than {MOST_ATOMS:,} active atoms, for which 'active-set' would take too much time and"
                 " memory: take 'pb-apg' or 'cg-bio'"
             )
-        self.atoms += [atom for _, _, atom in self.candidates]
-        self.of += [b for _, b, _ in self.candidates]
-        self._gather()
-        start = np.concatenate([self.weights, np.zeros(len(self.candidates))])
-        gram = np.zeros((start.size, start.size))
-        for weight, level in zip(self.weight, self.levels, strict=True):
-            if weight > 0.0:
-                level.add(self.atoms[level.known :])
-                gram += weight * level.curvature()
-        state = self._corral(start, gram)
-        corral.improve(state, first, self.worth)
+        tried = self._tried()
+        start, state = self.weights, self._prepared()
+        corral.improve(state, tried, self._worth)
+        n = start.size
+        gram, weights = state.gram[:n, :n], state.weights[:n].copy()
         self.noise = self._rounding(start, np.diag(gram))
-        moves = state.weights - start
-        moves[state.base] -= np.bincount(self.of, moves, len(self.blocks))  # else rounding of weights, not the way, counts
-        fall = -float(state.prices @ moves + 0.5 * moves @ (gram @ moves))
+        moves = weights - start
+        # Else rounding of weights, not the way, would count.
+        moves[state.base] -= np.bincount(self.slots.blocks, moves, len(self.blocks))
+        fall = -float(state.prices[:n] @ moves + 0.5 * moves @ (gram @ moves))
         step = 1.0 if self._quadratic else self._search(start, moves)
-        self.weights = state.weights if step == 1.0 else start + step * moves
-        self._drop()
+        self.weights = weights if step == 1.0 else np.maximum(start + step * moves, 0.0)
+        self._age = self._age + 1 if self._quadratic else OLDEST_FACTOR
+        self._tidy()
         return max(step, 1.0) * fall
+
+    def _tried(self) -> np.ndarray:
+        """Return the slots of the candidates that are not active, the best first; those that have none get one."""
+        places = [self.slots.find(each) for each in self._candidates]
+        fresh = [each for each, place in zip(self._candidates, places, strict=True) if place < 0]
+        following = iter(range(len(self.slots), len(self.slots) + len(fresh)))
+        slots = np.array([place if place >= 0 else next(following) for place in places], dtype=np.int64)
+        if fresh:
+            self.slots.add(fresh)
+            self.weights = np.concatenate([self.weights, np.zeros(len(fresh))])
+        return slots[self.weights[slots] == 0.0]
 
     def _rounding(self, weights: np.ndarray, squares: np.ndarray) -> float:
         """Return about what rounding does to a price: that of a product of an image with the residuals."""
@@ -314,26 +250,49 @@ class Solver:
     def _quadratic(self) -> bool:
         return all(level.quadratic for weight, level in zip(self.weight, self.levels, strict=True) if weight > 0.0)
 
-    def _corral(self, weights: np.ndarray, gram: np.ndarray) -> corral.Corral:
-        """Return the active atoms and candidates with the factor of the active ones."""
-        of, slots = np.array(self.of), weights.size
-        state = corral.empty(slots, len(self.blocks))
-        state.weights[:], state.block[:], state.gram[:] = weights, of, gram
-        state.prices[:] = self.points.T @ self.slope
-        state.counts[1] = slots
+    def _prepared(self) -> corral.Corral:
+        """Return the state of all slots, with the factor of the active ones."""
+        n, before = len(self.slots), self._state
+        if n > before.weights.size:
+            self._state = corral.empty(int(GROWTH * n), len(self.blocks))
+            corral.copy(before, self._state)
+        state = self._state
+        self._combine(state)
+        state.weights[:n], state.moved[:n], state.block[:n] = self.weights, 0.0, self.slots.blocks
+        state.prices[:n] = self.slots.prices(self.slope)
+        state.counts[1] = n
+        if self._age >= OLDEST_FACTOR or corral.factor_error(state) > FACTOR_ERROR:
+            self._age = 0
+            self._factorise(state)
+        return state
+
+    def _combine(self, state: corral.Corral) -> None:
+        """Add up the curvatures of both levels; of slots that were there before it is known, if it is constant."""
+        n, first = len(self.slots), self._combined if self._quadratic else 0
+        rows = np.zeros((n - first, n))
+        for weight, level in zip(self.weight, self.levels, strict=True):
+            if weight > 0.0:
+                level.add(self.slots.atoms(level.known))
+                rows += weight * level.curvature()[first:]
+        state.gram[first:n, :n] = rows
+        state.gram[:first, first:n] = rows[:, :first].T
+        self._combined = n
+
+    def _factorise(self, state: corral.Corral) -> None:
+        """Choose the heaviest atom of each block as its base, and make the factor of the others."""
+        of, weights, slots = self.slots.blocks, self.weights, np.arange(len(self.slots))
         heaviest = np.lexsort((-weights, of))
         state.base[:] = heaviest[np.searchsorted(of[heaviest], np.arange(len(self.blocks)))]
-        others = np.flatnonzero((weights > 0.0) & (state.base[of] != np.arange(slots)))
-        if not _factorise(state, others):
+        others = np.flatnonzero((weights > 0.0) & (state.base[of] != slots))
+        if not _factorised(state, others):
             corral.rebuild(state)
-        return state
 
     def _search(self, start: np.ndarray, moves: np.ndarray) -> float:
         """Return the step along the moves at which the objective is least, as far as weights stay positive."""
         lines: list[tuple[float, Level, Place, Place]] = []
         for weight, level in zip(self.weight, self.levels, strict=True):
             if weight > 0.0:
-                first, way = (Place(self.points @ w, level.image(w)) for w in (start, moves))
+                first, way = (Place(self.slots.point(w), level.image(w)) for w in (start, moves))
                 lines.append((weight, level, first, way))
 
         def slope(step: float) -> float:
@@ -373,40 +332,40 @@ class Solver:
     # On disk
 
     def stored(self) -> dict[str, np.ndarray]:
-        """Return the active atoms and what is known of them, as arrays."""
+        """Return the atoms and what is known of them, as arrays."""
+        state, m = self._state, self._state.counts[0]
         kept = {
-            "solver.where": self.points.indices,
-            "solver.values": self.points.data,
-            "solver.starts": self.points.indptr,
-            "solver.blocks": np.array(self.of),
-            "solver.weights": self.weights,
-            "solver.looks": self.looks,
-            "solver.aim": np.array([*self.weight, self.enough, self.gap, self.noise]),
-            "solver.progress": np.array([self._least, float(self._waited), self._fall]),
+            "weights": self.weights,
+            "looks": self.looks,
+            "aim": np.array([*self.weight, self.enough, self.gap, self.noise]),
+            "progress": np.array([self._least, float(self._waited), self._fall, float(self._age)]),
+            "base": state.base,
+            "order": state.order[:m],
+            "factor": state.factor[:m, :m],
+            **{f"gram{k}": level.stored() for k, level in enumerate(self.levels)},
+            **{f"images{k}": np.array(level.known) for k, level in enumerate(self.levels)},
+            **self.slots.stored(),
         }
-        return kept | {f"solver.gram{k}": level.gram for k, level in enumerate(self.levels)}
+        return {f"solver.{name}": np.array(array) for name, array in kept.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
-        where, values, starts = (arrays[f"solver.{name}"] for name in ("where", "values", "starts"))
-        self.atoms = [Atom(where[low:high], values[low:high]) for low, high in itertools.pairwise(starts)]
-        self.of, self.weights, self.looks = (
-            arrays["solver.blocks"].tolist(),
-            arrays["solver.weights"],
-            arrays["solver.looks"],
-        )
-        self._gather()
+        own = {name.removeprefix("solver."): array for name, array in arrays.items() if name.startswith("solver.")}
+        self.slots.restore(own)
+        self.weights, self.looks = own["weights"], own["looks"]
         for k, level in enumerate(self.levels):
-            level.keep(np.zeros(0, dtype=np.int64))
-            level.gram = arrays[f"solver.gram{k}"]
-            level.add(self.atoms[: len(level.gram)])
-        alpha, beta, self.enough, self.gap, self.noise = arrays["solver.aim"].tolist()
+            level.restore(self.slots.atoms()[: int(own[f"images{k}"])], own[f"gram{k}"])
+        alpha, beta, self.enough, self.gap, self.noise = own["aim"].tolist()
         self.weight = (alpha, beta)
-        self._least, waited, self._fall = arrays["solver.progress"].tolist()
-        self._waited = int(waited)
+        self._least, waited, self._fall, age = own["progress"].tolist()
+        self._waited, self._age, self._combined = int(waited), int(age), 0
+        m = own["order"].size
+        state = self._state = corral.empty(int(GROWTH * len(self.slots)), len(self.blocks))
+        state.base[:], state.order[:m], state.factor[:m, :m] = own["base"], own["order"], own["factor"]
+        state.counts[0] = m
 
 
-def _factorise(state: corral.Corral, others: np.ndarray) -> bool:
+def _factorised(state: corral.Corral, others: np.ndarray) -> bool:
     """Set the factor to that of some atoms; return False if they depend on each other."""
     bases = state.base[state.block[others]]
     gram = state.gram

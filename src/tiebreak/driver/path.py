@@ -251,7 +251,7 @@ class _Walk:
         self.floors = certificate.floors
         passes = int(solver.passes[1])
         self.points.append(
-            PathPoint(weight, look.x, look.f, look.g, certificate.lower_gap_bound, least, len(solver.atoms), passes)
+            PathPoint(weight, look.x, look.f, look.g, certificate.lower_gap_bound, least, solver.atoms, passes)
         )
 
     def decades(self) -> Iterator[float]:

@@ -1,0 +1,119 @@
+"""One objective as the active set sees it: the images of its atoms, and the curvature between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.active.terms import Pair, Term
+from tiebreak.domains.atoms import Atom
+
+GROWTH = 1.5  # factor by which room for atoms grows
+
+
+class Place(NamedTuple):
+    """A point, or a direction, with its images at a level, one per term."""
+
+    x: np.ndarray
+    images: list[np.ndarray]
+
+    def towards(self, end: Place) -> Place:
+        """Return the way from this point to another one."""
+        return Place(end.x - self.x, [last - first for first, last in zip(self.images, end.images, strict=True)])
+
+
+class Level:
+    """One objective with the images of the atoms in all slots and their curvature.
+
+    Attributes
+    ----------
+    known : int
+        Slots whose images are known: the first ones.
+    """
+
+    def __init__(self, terms: list[Term]) -> None:
+        self.terms, self.known = terms, 0
+        self.quadratic = all(term.quadratic for term in terms)
+        self._images = [np.zeros((term.size, 0), order="F") for term in terms]  # one column per slot, and room for more
+        self._gram = np.zeros((0, 0))
+        self._curved = 0  # slots whose curvature is known
+        self._bends: list[np.ndarray] = []  # per term, the curvature of each entry of an image at the last look
+
+    def passes(self, looks: int) -> int:
+        """Return how many passes over the data some looks have taken, with those to begin with."""
+        first, each = (max(kind) for kind in zip((0, 0), *(term.passes for term in self.terms), strict=True))
+        return first + each * looks
+
+    @property
+    def images(self) -> list[np.ndarray]:
+        """The images of all known slots, per term."""
+        return [image[:, : self.known] for image in self._images]
+
+    def add(self, atoms: Sequence[Atom]) -> None:
+        """Add the images of further atoms."""
+        if not atoms:
+            return
+        after = self.known + len(atoms)
+        for k, term in enumerate(self.terms):
+            if after > self._images[k].shape[1]:
+                roomy = np.empty((term.size, int(GROWTH * after)), order="F")
+                roomy[:, : self.known] = self._images[k][:, : self.known]
+                self._images[k] = roomy
+            self._images[k][:, self.known : after] = term.images(atoms)
+        self.known = after
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Forget all slots but some."""
+        own, curved = slots[slots < self.known], slots[slots < self._curved]
+        for image in self._images:
+            image[:, : own.size] = image[:, own]
+        self._gram = self._gram[np.ix_(curved, curved)]
+        self.known, self._curved = own.size, curved.size
+
+    def look(self, x: np.ndarray, weights: np.ndarray, gradient: np.ndarray) -> float:
+        """Return the value at the mean x of the atoms in all slots, and add the gradient."""
+        found = [term.look(x, image @ weights, gradient) for term, image in zip(self.terms, self.images, strict=True)]
+        self._bends = [bends for _, bends in found]
+        return math.fsum(value for value, _ in found)
+
+    def curvature(self) -> np.ndarray:
+        """Return the curvature between all slots, at the last look."""
+        known, first = self.known, self._curved if self.quadratic else 0
+        if known > len(self._gram):
+            roomy = np.zeros((int(GROWTH * known),) * 2)
+            roomy[:first, :first] = self._gram[:first, :first]
+            self._gram = roomy
+        if first < known:
+            rows = np.zeros((known - first, known))
+            for image, bends in zip(self.images, self._bends, strict=True):
+                rows += (image[:, first:] * bends[:, None]).T @ image
+            self._gram[first:known, :known] = rows
+            self._gram[:first, first:known] = rows[:, :first].T
+            self._curved = known
+        return self._gram[:known, :known]
+
+    def image(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the image of a combination of the atoms in all slots, per term."""
+        return [image @ weights for image in self.images]
+
+    def along(self, start: Place, way: Place, step: float) -> tuple[float, float]:
+        """Return value and slope at a step from a place along a way."""
+        total = np.zeros(2)
+        for term, first, image in zip(self.terms, start.images, way.images, strict=True):
+            total += term.along(Pair(start.x + step * way.x, first + step * image), Pair(way.x, image))
+        return float(total[0]), float(total[1])
+
+    # On disk
+
+    def stored(self) -> np.ndarray:
+        """Return the curvature that is known."""
+        return self._gram[: self._curved, : self._curved].copy()
+
+    def restore(self, atoms: Sequence[Atom], gram: np.ndarray) -> None:
+        """Take over what :meth:`stored` returned of these atoms, of which the last may have no images yet."""
+        self.known = self._curved = 0
+        self.add(atoms)
+        self._gram, self._curved = gram, len(gram)
