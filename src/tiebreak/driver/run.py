@@ -253,8 +253,9 @@ class Run:
         if self._needs_record(x, status):
             queries = self.spent.total_queries
             self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.hints))
-        # A method that knows its multipliers has nothing to gain from more half-spaces.
-        if self._excess(self.records.certificate) > 1.0 and not phase.hints and self._timetable.allows_improving():
+        # A method that knows its multipliers, or that it is finished, has nothing to gain from more half-spaces.
+        sharp = phase.finished or bool(phase.hints)
+        if self._excess(self.records.certificate) > 1.0 and not sharp and self._timetable.allows_improving():
             self.records.improve()
 
     def _needs_record(self, x: np.ndarray, status: Status) -> bool:

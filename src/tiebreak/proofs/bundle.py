@@ -16,6 +16,7 @@ programs, 1960.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ from scipy.optimize import linprog
 from tiebreak.domains import least_value, lmo, spread
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 
-MAX_ATOMS = 60  # linear minimisations for one bound
+MAX_ATOMS = 60  # linear minimisations for one bound, and atoms that the next one begins with
+AFTER_ATOMS = 6  # linear minimisations for a bound that only proposes a point
 ACCURACY = 1e-3  # error of the bound, relative to how far it lies below f's highest line at x
 LEAST_VARIATION = 1e-200  # relative variation of a line on a set that is a point, for all that can be seen
 LARGEST_WEIGHT = 1e7  # bound on the weight of a line of g, in units in which lines vary by about 1 on Z
@@ -64,10 +66,16 @@ class Bound(NamedTuple):
     upper: np.ndarray  # μ
     lower: np.ndarray  # λ
     point: np.ndarray  # a point of Z at which the lines of f are nearly as low as the lines of g allow
+    atoms: tuple[np.ndarray, ...] = ()  # the last ones that it was made of
 
 
-def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
-    """Return the best lower bound that the lines of f (``upper``) and of g (``lower``) give."""
+def best_bound(
+    domain: Any, x: np.ndarray, upper: Lines, lower: Lines, atoms: Sequence[np.ndarray] = (), most: int = MAX_ATOMS
+) -> Bound:
+    """Return the best lower bound that the lines of f (``upper``) and of g (``lower``) give.
+
+    ``atoms`` of Z that earlier bounds have found save most of the linear minimisations, of which there are at most so many.
+    """
     p, k = upper.values.size, lower.values.size
     highest = float(upper.values.max())
     heights = upper.values - highest
@@ -81,10 +89,12 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
         return Bound(-math.inf, np.eye(p)[0], np.zeros(k), x)
     best, best_weights = -math.inf, np.zeros(p + k)
     weights = np.r_[np.eye(p)[0], np.zeros(k)]
-    rows: list[np.ndarray] = []  # of each atom s: ⟨gradients, s − x⟩
-    atoms: list[np.ndarray] = []
+    found_atoms = list(atoms)
+    rows = [gradients @ (atom - x) for atom in found_atoms]
     shares = np.zeros(0)
-    for _ in range(MAX_ATOMS):
+    if rows and (program := _program(values, np.array(rows), p)).x is not None:
+        weights, shares = _cleaned(program.x[:-1], p), np.maximum(-program.ineqlin.marginals, 0.0)
+    for _ in range(most):
         direction = weights @ gradients
         atom = np.empty_like(x)
         lmo(domain, direction, atom)
@@ -94,7 +104,7 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
         reach = float(least_value(domain, direction, atom) - direction @ x)
         if (found := float(values @ weights) + reach - rounding) > best:
             best, best_weights = found, weights
-        atoms.append(atom)
+        found_atoms.append(atom)
         rows.append(gradients @ (atom - x))
         program = _program(values, np.array(rows), p)
         if program.x is None:
@@ -102,8 +112,9 @@ def best_bound(domain: Any, x: np.ndarray, upper: Lines, lower: Lines) -> Bound:
         weights, shares = _cleaned(program.x[:-1], p), np.maximum(-program.ineqlin.marginals, 0.0)
         if -program.fun - best <= ACCURACY * (values[:p].max() - best):
             break
-    point = np.average(atoms[: shares.size], axis=0, weights=shares) if shares.sum() > 0.0 else x
-    return Bound(highest + best * unit, best_weights[:p], best_weights[p:] * unit / units, point)
+    point = np.average(found_atoms[: shares.size], axis=0, weights=shares) if shares.sum() > 0.0 else x
+    bound = highest + best * unit, best_weights[:p], best_weights[p:] * unit / units, point
+    return Bound(*bound, tuple(found_atoms[-MAX_ATOMS:]))
 
 
 def sizes(domain: Any, x: np.ndarray, lines: Lines) -> np.ndarray:

@@ -36,7 +36,7 @@ from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
 from tiebreak.domains.rounding import quiet
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem
-from tiebreak.proofs.bundle import Lines, best_bound
+from tiebreak.proofs.bundle import AFTER_ATOMS, MAX_ATOMS, Lines, best_bound
 from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap, is_within
 
 DOUBT_SHARE = 0.01  # share of a bound that rounding may have before it is made smaller
@@ -151,18 +151,22 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
     """Return a certificate of the first of some points from the half-spaces of all, and of further ones up to a number."""
     first, floors = looks[0], certificate.floors
     x, looks, convex = first.x, list(looks), bool(problem.upper.convex)
+    atoms: tuple[np.ndarray, ...] = ()
     while True:
+        last = len(looks) >= bundle
         upper = Lines.of(x, [(look.x, look.f, look.f_gradient, look.f_doubt) for look in looks])
         lower = Lines.of(x, [(look.x, look.g, look.g_gradient, look.g_doubt) for look in looks])
-        if problem.lower.convex:
-            found = best_bound(problem.domain, x, lower, Lines.none(x.size)).value
+        if problem.lower.convex and last:
+            found = best_bound(problem.domain, x, lower, Lines.none(x.size), atoms).value
             floors = floors._replace(lower=max(floors.lower, found))
         allowed = lower.below(floors.level) if problem.lower.convex else Lines.none(x.size)
-        bound = best_bound(problem.domain, x, upper if convex else upper.first(), allowed)
+        most = MAX_ATOMS if last or not atoms else AFTER_ATOMS
+        bound = best_bound(problem.domain, x, upper if convex else upper.first(), allowed, atoms, most)
+        atoms = bound.atoms
         if convex:
             floors = floors._replace(upper=max(floors.upper, bound.value))
         check_consistent(floors)
-        if len(looks) >= bundle:
+        if last:
             break
         stride = STRIDES[len(looks) % len(STRIDES)]
         look = look_at(problem, x + stride * (bound.point - x))
