@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tiebreak.active.solver import MOST_ATOMS
-from tiebreak.active.terms import TYPICAL_PASSES, terms_of
+from tiebreak.active.terms import terms_of
 from tiebreak.domains.atoms import blocks, has_vertices
 from tiebreak.problem import Problem
 
+LEAST_PASSES = 10  # passes over the data with which the active set is worth a try
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
 
 
@@ -33,5 +34,5 @@ def fits(problem: Problem, passes: float) -> bool:
     d = problem.dimension
     terms = [term for level in (problem.upper, problem.lower) for term in terms_of(level, d)]
     atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
-    needed = max(first + TYPICAL_PASSES * each for first, each in (term.passes for term in terms))
+    needed = max(first + LEAST_PASSES * each for first, each in (term.passes for term in terms))
     return atoms <= MOST_ATOMS and passes >= needed

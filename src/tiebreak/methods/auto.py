@@ -1,7 +1,7 @@
 """The method that chooses a method.
 
 - A stream at a level: sampled gradients and a cut (SBCGI).
-- Squares, Huber or logistic losses of linear models over a set with atoms, and some tens of passes over the data: an active
+- Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more: an active
   set of atoms, which finds the answer to rounding and proves it.
 - f convex, a projection onto Z, smoothness constants known and a budget of some hundred passes over the data: accelerated
   projected gradients on f + w g with a growing weight w (PB-APG).
