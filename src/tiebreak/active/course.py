@@ -26,6 +26,7 @@ from scipy.optimize import brentq
 
 from tiebreak.active.levels import Place
 from tiebreak.active.solver import Solver
+from tiebreak.domains.rounding import quiet
 from tiebreak.problem import Problem
 
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
@@ -83,11 +84,11 @@ class Course:
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
         self.solver, self.tolerance, self._alone = Solver(problem, x, alone), float(problem.tolerance), alone
         self.samples = np.array([problem.upper.n_samples, problem.lower.n_samples])
-        self._domain, self._known_floors = problem.domain, [float(level.floor) for level in problem[:2]]
+        self._problem = problem
         self.weight = math.inf
         self.arrived = self.finished = False
         self.answer = x.copy()
-        self.units = [math.nan, math.nan]  # how much f and g vary on Z, seen from the first point
+        self.units = [math.nan, math.nan]  # how much f and g vary on Z, as seen from its middle
         self.least, self.floor = math.inf, -math.inf  # around g*, the floor up to rounding
         self.upper_floor = -math.inf  # ≤ f*(ε), up to rounding
         self.excess = math.inf  # of f at the answer over that
@@ -96,6 +97,7 @@ class Course:
         self.power = POWER
         self.stages = 0
 
+    @quiet
     def cycle(self) -> None:
         """Make one pass over the data: improve x, or see that it has arrived."""
         if self.arrived:
@@ -120,6 +122,7 @@ class Course:
         else:
             self.solver.aim((1.0, weight) if weight < 1.0 else (1.0 / weight, 1.0))
 
+    @quiet
     def stage(self) -> bool:
         """Make one pass for the λ of this stage; return whether x is x_λ."""
         if math.isnan(self.units[0]) and not self._alone:
@@ -131,11 +134,18 @@ class Course:
         return self.arrived
 
     def _measure(self) -> None:
-        """Find out how much both levels vary, as far as it shows at the first point: at the price of a pass over both."""
-        for k in range(2):
-            value, gradient = self.solver.look_at(k)
-            span = float(gradient @ (self._domain.lmo(-gradient) - self._domain.lmo(gradient)))
-            self.units[k] = min(span, value - self._known_floors[k])
+        """Find out how much both levels vary on Z, seen from its middle or from a corner: at the price of a pass or two."""
+        problem, domain = self._problem, self._problem.domain
+        middle = problem.center
+        corner = domain.lmo(problem.lower.value_and_gradient(middle)[1])
+        for k, level in enumerate((problem.upper, problem.lower)):
+            for point in (middle, corner):
+                value, gradient = level.value_and_gradient(point)
+                span = float(gradient @ (domain.lmo(-gradient) - domain.lmo(gradient)))
+                self.units[k] = min(span, value - float(level.floor))
+                self.solver.looks[k] += 1
+                if self.units[k] > 0.0:  # it is 0 where the middle is optimal
+                    break
 
     @property
     def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:

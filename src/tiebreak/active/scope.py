@@ -10,6 +10,7 @@ from tiebreak.domains.atoms import blocks, has_vertices
 from tiebreak.problem import Problem
 
 LEAST_PASSES = 10  # passes over the data with which the active set is worth a try
+LARGEST = 1e60  # size of sets and data beyond which products of some of them may overflow
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
 
 
@@ -32,7 +33,9 @@ def fits(problem: Problem, passes: float) -> bool:
     if not (problem.upper.convex and problem.lower.convex) or refusal(problem):
         return False
     d = problem.dimension
+    if not float(problem.domain.diameter) <= LARGEST:
+        return False
     terms = [term for level in (problem.upper, problem.lower) for term in terms_of(level, d)]
     atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
     needed = max(first + LEAST_PASSES * each for first, each in (term.passes for term in terms))
-    return atoms <= MOST_ATOMS and passes >= needed
+    return atoms <= MOST_ATOMS and passes >= needed and max(term.largest for term in terms) <= LARGEST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -40,10 +41,13 @@ class Term:
         Whether the curvature is the same everywhere.
     passes : (int, int)
         Passes over the data that it takes to begin with, and that each look takes.
+    largest : float
+        The size of the largest number of its data.
     """
 
     size: int
     quadratic: bool
+    largest: float
     passes: tuple[int, int] = (0, 1)
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
@@ -68,6 +72,7 @@ class Rows(Term):
         self.matrix = _matrix(model.matrix)
         self.columns = self.matrix.tocsc() if scipy.sparse.issparse(self.matrix) else self.matrix
         self.size, self.quadratic = model.n_samples, isinstance(model.scalar, Square)
+        self.largest = max(model.matrix.largest, float(np.abs(model.targets).max()))
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         low, width = self.where.start, self.matrix.shape[1]
@@ -98,6 +103,7 @@ class Moments(Term):
         hessian, linear, constant = moments
         self.hessian, self.linear, self.constant = hessian, linear, constant
         self.factor, self.where, self.size = factor, where, linear.size
+        self.largest = max(math.sqrt(float(np.abs(hessian).max())), math.sqrt(abs(constant)))
         ridge = self.size * UNIT * float(np.trace(hessian))
         self.root = np.zeros_like(hessian, order="F")
         if ridge > 0.0:
@@ -128,6 +134,7 @@ class Points(Term):
     def __init__(self, norm: SquaredNorm, factor: float, where: slice) -> None:
         self.center = norm.center if norm.center.size else np.zeros(where.stop - where.start)
         self.factor, self.where, self.size = factor, where, where.stop - where.start
+        self.largest = float(np.abs(self.center).max())
         self._bends = np.full(self.size, factor)
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:

@@ -92,15 +92,20 @@ def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
 
 
 def examine(problem: Problem, x: np.ndarray, floors: Floors, multipliers: Sequence[float] = ()) -> tuple[Look, Certificate]:
-    """Look at a point and conclude; where rounding has too large a part in the bounds, look more sharply."""
-    look = look_at(problem, x)
+    """Look at a point and conclude; sharply if multipliers are known, or if rounding has too large a part in the bounds."""
+    look = look_at(problem, x, sharp=bool(multipliers))
     certificate = conclude(problem, look, floors, multipliers)
-    doubt = look.f_doubt + (certificate.multiplier * look.g_doubt if math.isfinite(certificate.multiplier) else 0.0)
-    tight = DOUBT_SHARE * certificate.lower_gap_bound, DOUBT_SHARE * abs(certificate.upper_gap_bound)
-    if look.finite and (look.g_doubt > tight[0] or doubt > tight[1]):
+    if not multipliers and look.finite and _is_blurred(look, certificate):
         look = look_at(problem, x, sharp=True)
-        certificate = conclude(problem, look, floors, multipliers)
+        certificate = conclude(problem, look, floors)
     return look, certificate
+
+
+def _is_blurred(look: Look, certificate: Certificate) -> bool:
+    """Return whether what rounding leaves in doubt is more than a small part of a bound."""
+    multiplier = certificate.multiplier if math.isfinite(certificate.multiplier) else 0.0
+    upper, lower = DOUBT_SHARE * abs(certificate.upper_gap_bound), DOUBT_SHARE * certificate.lower_gap_bound
+    return look.g_doubt > lower or look.f_doubt + multiplier * look.g_doubt > upper
 
 
 @quiet
