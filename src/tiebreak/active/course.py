@@ -31,17 +31,22 @@ from tiebreak.problem import Problem
 
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
 GROWTH = 100.0  # factor of λ from one stage to the next
+FALL = 1e-4  # the same while rounding of λ g hides f
+BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
+RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
+FIRST_STAGE = 2  # number of the first stage at which f counts
 MOST_STAGES = 50  # stages of a search for a level
 LEAST_SHARE = 0.02  # distance of a new λ from the ends of its bracket, as a share of it
 TINY = 1e-300  # least distance of g from its floor
 OVERSHOOT = 1.1  # exponent that carries a guess beyond the level
+SHORTEST_STEP, LONGEST_STEP = math.log(2.0), math.log(1000.0)  # range of the change of log λ while one end is missing
 STEEPEST, FLATTEST = -4.0, -0.1  # range of the power below
 POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing else is known
 
-NUMBERS = ("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power")
+NUMBERS = ("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power", "falling")
 
 
 class End(NamedTuple):
@@ -88,7 +93,7 @@ class Course:
         self.weight = math.inf
         self.arrived = self.finished = False
         self.answer = x.copy()
-        self.units = [math.nan, math.nan]  # how much f and g vary on Z, as seen from its middle
+        self.units = [math.nan, math.nan]  # how much f and g vary where it matters
         self.least, self.floor = math.inf, -math.inf  # around g*, the floor up to rounding
         self.upper_floor = -math.inf  # ≤ f*(ε), up to rounding
         self.excess = math.inf  # of f at the answer over that
@@ -96,6 +101,7 @@ class Course:
         self.outside: End | None = None
         self.power = POWER
         self.stages = 0
+        self.falling = False  # whether λ falls, on the way to an exact tie
 
     @quiet
     def cycle(self) -> None:
@@ -109,7 +115,7 @@ class Course:
         self.stages += 1
         if math.isinf(self.weight):
             self.answer, self.finished = self.solver.x, self._alone
-        elif self.tolerance == 0.0:
+        elif self.is_tie:
             self._arrive_at_tie()
         else:
             self._arrive_near_level()
@@ -125,27 +131,34 @@ class Course:
     @quiet
     def stage(self) -> bool:
         """Make one pass for the λ of this stage; return whether x is x_λ."""
-        if math.isnan(self.units[0]) and not self._alone:
-            self._measure()
         self.arrived = self.solver.cycle()
-        self.least = min(self.least, self.solver.seen.g)
+        if self.arrived:  # before, a look may be a rough one
+            self.least = min(self.least, self.solver.seen.g)
         if self.arrived and math.isinf(self.weight):
             self.floor = self.solver.seen.g - self.solver.gap - self.solver.noise
+            if not self._alone:
+                self._measure()
         return self.arrived
 
     def _measure(self) -> None:
-        """Find out how much both levels vary on Z, seen from its middle or from a corner: at the price of a pass or two."""
-        problem, domain = self._problem, self._problem.domain
-        middle = problem.center
-        corner = domain.lmo(problem.lower.value_and_gradient(middle)[1])
-        for k, level in enumerate((problem.upper, problem.lower)):
-            for point in (middle, corner):
-                value, gradient = level.value_and_gradient(point)
-                span = float(gradient @ (domain.lmo(-gradient) - domain.lmo(gradient)))
-                self.units[k] = min(span, value - float(level.floor))
-                self.solver.looks[k] += 1
-                if self.units[k] > 0.0:  # it is 0 where the middle is optimal
-                    break
+        """Find out how much both levels vary where it matters: between the middle of Z and the minimiser of g just found.
+
+        It takes two passes over the data of f, and one or two over those of g.
+        """
+        problem, passes, middle = self._problem, self.solver.passes, self._problem.center
+        falls = []
+        for point in (middle, self.solver.x):
+            value, gradient = problem.upper.value_and_gradient(point)
+            span = float(gradient @ (problem.domain.lmo(-gradient) - problem.domain.lmo(gradient)))
+            falls.append(min(span, value - float(problem.upper.floor)))
+            passes[0] += 1
+        value, gradient = problem.lower.value_and_gradient(middle)
+        passes[1] += 1
+        gain = value - self.least
+        if not gain > BARELY * abs(value):  # the middle is a minimiser, too
+            gain = max(problem.lower.value(problem.domain.lmo(-gradient)) - self.least, 0.0)
+            passes[1] += 1
+        self.units = [max(falls), gain]
 
     @property
     def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:
@@ -165,11 +178,16 @@ class Course:
     def _depart(self) -> None:
         """Choose the next λ."""
         if math.isinf(self.weight):
-            self.aim(self.unit * (FIRST_WEIGHT if self.tolerance == 0.0 else 1.0))
-        elif self.tolerance == 0.0:
-            self.aim(self.weight * GROWTH)
+            self.aim(self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
+        elif self.is_tie:
+            self.aim(self.weight * (FALL if self.falling else GROWTH))
         else:
             self.aim(self._next_weight())
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether the level is g* itself, as far as g can be told."""
+        return self.tolerance <= RESOLVED * SAFETY * self.units[1]
 
     def _slack(self) -> tuple[float, float]:
         """Return λ times how far g is above the least g seen, and λ times the gap: by both the bound misses f(x_λ)."""
@@ -186,7 +204,9 @@ class Course:
         if not blurred or excess < self.excess:
             self.excess, self.answer = excess, self.solver.x
         done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
-        self.finished = done or blurred or self.weight >= LARGEST_WEIGHT * self.unit
+        # Where g is large and hardly varies, its rounding may hide f from the first λ on.
+        self.falling = blurred and (self.falling or self.stages == FIRST_STAGE) and self.weight > LEAST_WEIGHT * self.unit
+        self.finished = done or (blurred and not self.falling) or self.weight >= LARGEST_WEIGHT * self.unit
 
     # Near ties
 
@@ -253,11 +273,10 @@ class Course:
             return outside.weight * (inside.weight / outside.weight) ** share
         end = inside or outside
         assert end is not None
-        factor = (target / max(end.g - self.floor, TINY)) ** (1.0 / self.power)
         # A little further than it seems, so that the level comes to lie between two ends.
-        if end is inside:
-            return end.weight * max(factor**OVERSHOOT, 1e-3) if factor < 1.0 else 0.5 * end.weight
-        return end.weight * min(factor**OVERSHOOT, 1e3) if factor > 1.0 else 2.0 * end.weight
+        steps = OVERSHOOT * math.log(target / max(end.g - self.floor, TINY)) / self.power
+        low, high = (-LONGEST_STEP, -SHORTEST_STEP) if end is inside else (SHORTEST_STEP, LONGEST_STEP)
+        return end.weight * math.exp(min(max(steps, low), high))
 
     # On disk
 

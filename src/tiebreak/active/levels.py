@@ -42,10 +42,24 @@ class Level:
         self._curved = 0  # slots whose curvature is known
         self._bends: list[np.ndarray] = []  # per term, the curvature of each entry of an image at the last look
 
-    def passes(self, looks: int) -> int:
-        """Return how many passes over the data some looks have taken, with those to begin with."""
-        first, each = (max(kind) for kind in zip((0, 0), *(term.passes for term in self.terms), strict=True))
-        return first + each * looks
+    @property
+    def first_passes(self) -> int:
+        """Passes over the data that it takes to begin with."""
+        return max((term.first_passes for term in self.terms), default=0)
+
+    @property
+    def passes(self) -> int:
+        """Passes over the data that a look takes."""
+        return max((term.passes for term in self.terms), default=0)
+
+    def refine(self) -> bool:
+        """Look more closely from now on; return False if there is no way to."""
+        return any([term.refine() for term in self.terms])
+
+    def restart(self) -> None:
+        """Look as at first again."""
+        for term in self.terms:
+            term.restart()
 
     @property
     def images(self) -> list[np.ndarray]:

@@ -37,5 +37,5 @@ def fits(problem: Problem, passes: float) -> bool:
         return False
     terms = [term for level in (problem.upper, problem.lower) for term in terms_of(level, d)]
     atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
-    needed = max(first + LEAST_PASSES * each for first, each in (term.passes for term in terms))
+    needed = max(term.first_passes + LEAST_PASSES * term.passes for term in terms)
     return atoms <= MOST_ATOMS and passes >= needed and max(term.largest for term in terms) <= LARGEST

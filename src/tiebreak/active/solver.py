@@ -79,13 +79,15 @@ class Solver:
         At the last look: α f(x) + β g(x) exceeds its minimum by no more than this, up to rounding.
     noise : float
         About what rounding does to a price.
+    passes : array of int, (2,)
+        Passes over the data so far, by level.
     """
 
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
         d = self.dimension = problem.dimension
         self.blocks = blocks(problem.domain, d)
         self.levels = [Level([] if alone else terms_of(problem.upper, d)), Level(terms_of(problem.lower, d))]
-        self.looks = np.zeros(2, dtype=np.int64)  # by level
+        self.passes = np.array([level.first_passes for level in self.levels], dtype=np.int64)
         self.slots, self._state = Slots(d), corral.empty(0, len(self.blocks))
         self.begin(x)
         self.aim((0.0, 1.0))
@@ -145,6 +147,8 @@ class Solver:
         self.gap = self.noise = 0.0
         self._least, self._waited, self._fall = math.inf, 0, math.inf
         self._combined, self._age = 0, OLDEST_FACTOR
+        for level in self.levels:
+            level.restart()
 
     def cycle(self) -> bool:
         """Look at x; return True if it is a minimiser, to the accuracy that is possible, and improve it if not."""
@@ -164,9 +168,16 @@ class Solver:
         self._least = min(gap, self._least)
         stuck = any(self._waited >= cycles and self._fall <= fall * self.noise for cycles, fall in STUCK)
         if gap <= max(self.enough, ENOUGH * self.noise) or stuck:
-            return True
+            if not self._refined():
+                return True
+            self._least, self._waited, self._fall = math.inf, 0, math.inf
+            return self._cycle()
         self._fall = self.improve()
         return False
+
+    def _refined(self) -> bool:
+        """Look more closely from now on, at the levels that have a weight, if there is a way to."""
+        return any([level.refine() for weight, level in zip(self.weight, self.levels, strict=True) if weight > 0.0])
 
     def look(self) -> Look:
         """Look at both levels at x, those that have a weight; each costs a pass."""
@@ -181,7 +192,7 @@ class Solver:
         """Return value and gradient of one level at x, at the price of a pass."""
         level, gradient = self.levels[k], np.zeros(self.dimension)
         level.add(self.slots.atoms(level.known))
-        self.looks[k] += 1
+        self.passes[k] += level.passes
         return level.look(self.x, self.weights, gradient), gradient
 
     def price(self) -> float:
@@ -324,11 +335,6 @@ class Solver:
                 high, high_slope = step, now
         return low
 
-    @property
-    def passes(self) -> np.ndarray:
-        """Passes over the data of both levels so far."""
-        return np.array([level.passes(int(looks)) for level, looks in zip(self.levels, self.looks, strict=True)])
-
     # On disk
 
     def stored(self) -> dict[str, np.ndarray]:
@@ -336,7 +342,7 @@ class Solver:
         state, m = self._state, self._state.counts[0]
         kept = {
             "weights": self.weights,
-            "looks": self.looks,
+            "passes": self.passes,
             "aim": np.array([*self.weight, self.enough, self.gap, self.noise]),
             "progress": np.array([self._least, float(self._waited), self._fall, float(self._age)]),
             "base": state.base,
@@ -352,7 +358,7 @@ class Solver:
         """Take over what :meth:`stored` returned."""
         own = {name.removeprefix("solver."): array for name, array in arrays.items() if name.startswith("solver.")}
         self.slots.restore(own)
-        self.weights, self.looks = own["weights"], own["looks"]
+        self.weights, self.passes = own["weights"], own["passes"]
         for k, level in enumerate(self.levels):
             level.restore(self.slots.atoms()[: int(own[f"images{k}"])], own[f"gram{k}"])
         alpha, beta, self.enough, self.gap, self.noise = own["aim"].tolist()

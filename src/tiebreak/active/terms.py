@@ -14,11 +14,11 @@ import scipy.sparse
 from tiebreak.domains.atoms import Atom
 from tiebreak.engine import kernel
 from tiebreak.engine.rounding import UNIT
-from tiebreak.objectives import LeastSquares, LinearModel, Placed, Scaled, SquaredNorm, Sum
+from tiebreak.objectives import LeastSquares, LinearModel, Placed, Scaled, SquaredNorm, Sum, SummedSquares
 from tiebreak.objectives.losses import Square, bend, loss
 from tiebreak.objectives.matrices import CSR
+from tiebreak.objectives.summed import MOST_SIDE
 
-MOST_SIDE = 5000  # side of matrices AᵀA that are made: 200 megabytes
 TYPICAL_PASSES = 30  # passes over the data that a problem takes
 SLOWER = 15.0  # factor by which a product of a matrix and a vector takes longer per multiplication than one of two matrices
 
@@ -39,7 +39,7 @@ class Term:
         Of an image.
     quadratic : bool
         Whether the curvature is the same everywhere.
-    passes : (int, int)
+    first_passes, passes : int
         Passes over the data that it takes to begin with, and that each look takes.
     largest : float
         The size of the largest number of its data.
@@ -48,7 +48,18 @@ class Term:
     size: int
     quadratic: bool
     largest: float
-    passes: tuple[int, int] = (0, 1)
+    first_passes: int = 0
+
+    @property
+    def passes(self) -> int:
+        return 1
+
+    def refine(self) -> bool:
+        """Look more closely from now on; return False if there is no way to."""
+        return False
+
+    def restart(self) -> None:
+        """Look as at first again."""
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         """Return the images M v of some atoms, one per column."""
@@ -93,37 +104,51 @@ class Rows(Term):
 class Moments(Term):
     """The rows of a least-squares loss through H = Aᵀ W A and h = Aᵀ W b, which one pass over them has summed.
 
-    The image is that of a factor of H. It may be as inexact as it likes: what is minimised has the gradient H x − h.
+    The image is that of a factor of H. It may be as inexact as it likes: what is minimised has the gradient H x − h, or that
+    of the rows themselves once it is refined. Then H is the curvature of a model whose minimiser the rows correct.
     """
 
     quadratic = True
-    passes = (1, 0)
 
-    def __init__(self, moments: tuple[np.ndarray, np.ndarray, float], factor: float, where: slice) -> None:
-        hessian, linear, constant = moments
-        self.hessian, self.linear, self.constant = hessian, linear, constant
-        self.factor, self.where, self.size = factor, where, linear.size
-        self.largest = max(math.sqrt(float(np.abs(hessian).max())), math.sqrt(abs(constant)))
-        ridge = self.size * UNIT * float(np.trace(hessian))
-        self.root = np.zeros_like(hessian, order="F")
+    def __init__(self, sums: SummedSquares, factor: float, where: slice, rows: LinearModel | None = None) -> None:
+        self.hessian, self.linear, self.constant = sums.quadratic, sums.linear, sums.constant
+        self.factor, self.where, self.size = factor, where, sums.dimension
+        self.model, self.first_passes, self.refined = rows, int(rows is not None), False
+        self.largest = max(math.sqrt(float(np.abs(self.hessian).max())), math.sqrt(abs(self.constant)))
+        ridge = self.size * UNIT * float(np.trace(self.hessian))
+        self.root = np.zeros_like(self.hessian, order="F")
         if ridge > 0.0:
-            self.root[:] = scipy.linalg.cholesky(hessian + ridge * np.eye(self.size))
+            self.root[:] = scipy.linalg.cholesky(self.hessian + ridge * np.eye(self.size))
         self._bends = np.full(self.size, factor)
+
+    @property
+    def passes(self) -> int:
+        return int(self.refined)
+
+    def refine(self) -> bool:
+        before, self.refined = self.refined, self.model is not None
+        return self.refined and not before
+
+    def restart(self) -> None:
+        self.refined = False
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         return _images(self.root, [_within(atom, self.where.start, self.size) for atom in atoms])
 
     def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        point = x[self.where]
-        product = self.hessian @ point
-        gradient[self.where] += self.factor * (product - self.linear)
-        return self.factor * (float(point @ (0.5 * product - self.linear)) + self.constant), self._bends
+        value, slope = self._at(x[self.where])
+        gradient[self.where] += self.factor * slope
+        return self.factor * value, self._bends
 
     def along(self, point: Pair, way: Pair) -> tuple[float, float]:
-        x = point.x[self.where]
+        value, slope = self._at(point.x[self.where])
+        return self.factor * value, self.factor * float(slope @ way.x[self.where])
+
+    def _at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        if self.refined and self.model is not None:
+            return self.model.value_and_gradient(x)
         product = self.hessian @ x
-        value = float(x @ (0.5 * product - self.linear)) + self.constant
-        return self.factor * value, self.factor * float((product - self.linear) @ way.x[self.where])
+        return float(x @ (0.5 * product - self.linear)) + self.constant, product - self.linear
 
 
 class Points(Term):
@@ -177,7 +202,7 @@ def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float 
         raise TypeError(f"{type(objective).__name__} of {type(objective.scalar).__name__}")
     where = slice(start, start + dimension)
     if isinstance(objective, LeastSquares) and summing_pays(objective):
-        return [Moments(objective.moments(), factor, where)]
+        return [Moments(objective.summed(), factor, where, objective)]
     return [Rows(objective, factor, where)]
 
 
@@ -190,6 +215,11 @@ def summing_pays(objective: LeastSquares) -> bool:
     rows = TYPICAL_PASSES * 2.0 * n * per_row * SLOWER + n * (0.5 * d) ** 2
     sums = n * per_row**2 + d**3 / 3.0 + TYPICAL_PASSES * 2.0 * d * d * SLOWER + d * (0.5 * d) ** 2
     return sums < rows
+
+
+@terms_of.register(SummedSquares)
+def terms_of_summed_squares(objective: SummedSquares, dimension: int, factor: float = 1.0, start: int = 0) -> list[Term]:
+    return [Moments(objective, factor, slice(start, start + dimension))]
 
 
 @terms_of.register(SquaredNorm)

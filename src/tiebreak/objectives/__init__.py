@@ -14,6 +14,7 @@ from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logisti
 from tiebreak.objectives.losses import ConvexLoss, curvature, loss
 from tiebreak.objectives.norms import SquaredNorm
 from tiebreak.objectives.parts import OnPart, Placed, holds
+from tiebreak.objectives.summed import SummedSquares
 
 __all__ = [
     "AssumptionError",
@@ -39,6 +40,7 @@ __all__ = [
     "SquaredNorm",
     "Stream",
     "Sum",
+    "SummedSquares",
     "accumulate",
     "as_objective",
     "curvature",

@@ -30,6 +30,7 @@ from tiebreak.objectives.matrices import (
 from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
+from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
 
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
@@ -130,24 +131,22 @@ class LeastSquares(LinearModel):
 
     @property
     def strong_convexity(self) -> float:
-        """The smallest eigenvalue of the second derivatives."""
+        """A number that is proven not to exceed the smallest eigenvalue of the second derivatives."""
         n, d = self.matrix.shape
-        if n < d:
-            return 0.0
-        smallest, largest = np.linalg.eigvalsh(self.hessian())[[0, -1]]
-        return float(smallest) if smallest > n * np.finfo(float).eps * largest else 0.0  # what rounding leaves is none
+        return self.summed().strong_convexity if d <= min(n, MOST_SIDE) else 0.0
 
     def hessian(self) -> np.ndarray:
-        return remembered(self, "hessian", lambda: (self.matrix.gram(self.weights / self.n_samples), 1)).copy()
+        return self.summed().hessian()
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return H, h and c of F(x) = ½ ⟨x, H x⟩ − ⟨h, x⟩ + c, found in one pass over the data and kept with them."""
-        return remembered(self, "moments", lambda: (self._summed(), 1))
+    def summed(self) -> SummedSquares:
+        """Return the same objective with its rows summed up: in one pass over the data, and kept with them."""
 
-    def _summed(self) -> tuple[np.ndarray, np.ndarray, float]:
-        shares = self.weights / self.n_samples
-        linear = self.matrix.combined(shares * self.targets)
-        return self.matrix.gram(shares), linear, 0.5 * float((shares * self.targets) @ self.targets)
+        def find() -> tuple[SummedSquares, int]:
+            total = Summation()
+            total.add(self.matrix, self.targets, self.weights)
+            return total.mean(), 1
+
+        return remembered(self, "sums", find)
 
 
 class Logistic(LinearModel):

@@ -50,6 +50,11 @@ class CSR(NamedTuple):
     def row_norms(self) -> np.ndarray:
         return scipy.sparse.linalg.norm(self.to_scipy(), axis=1)
 
+    @property
+    def depth(self) -> int:
+        """How often a number is rounded on its way into a sum over all rows, at most."""
+        return self.starts.size - 1
+
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return Aᵀ diag(weights) A in one pass over A, in float64."""
         scaled = self.scaled(np.sqrt(weights))

@@ -42,11 +42,21 @@ class Dense(NamedTuple):
     def row_norms(self) -> np.ndarray:
         return np.linalg.norm(self.array, axis=1)
 
+    @property
+    def rows_at_once(self) -> int:
+        return max(1, BLOCK_NUMBERS // self.array.shape[1])
+
+    @property
+    def depth(self) -> int:
+        """How often a number is rounded on its way into a sum over all rows, at most: within its block, and per block."""
+        n, rows = self.array.shape[0], self.rows_at_once
+        return min(n, rows) + -(-n // rows)
+
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return Aᵀ diag(weights) A in one pass over A, in float64."""
         roots = np.sqrt(weights)
         n, d = self.shape
-        total, rows = np.zeros((d, d)), max(1, BLOCK_NUMBERS // d)
+        total, rows = np.zeros((d, d)), self.rows_at_once
         for low in range(0, n, rows):
             block = roots[low : low + rows, None] * self.array[low : low + rows]
             total += block.T @ block
@@ -55,7 +65,7 @@ class Dense(NamedTuple):
     def combined(self, factors: np.ndarray) -> np.ndarray:
         """Return Aᵀ factors, in float64."""
         n, d = self.shape
-        total, rows = np.zeros(d), max(1, BLOCK_NUMBERS // d)
+        total, rows = np.zeros(d), self.rows_at_once
         for low in range(0, n, rows):
             total += factors[low : low + rows] @ np.asarray(self.array[low : low + rows], dtype=np.float64)
         return total
