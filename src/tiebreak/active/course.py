@@ -32,6 +32,7 @@ from tiebreak.problem import Problem
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
 GROWTH = 100.0  # factor of λ from one stage to the next
 FALL = 1e-4  # the same while rounding of λ g hides f
+MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
@@ -46,7 +47,7 @@ SHORTEST_STEP, LONGEST_STEP = math.log(2.0), math.log(1000.0)  # range of the ch
 STEEPEST, FLATTEST = -4.0, -0.1  # range of the power below
 POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing else is known
 
-NUMBERS = ("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power", "falling")
+NUMBERS = ("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power", "falling", "middle_fall", "again")
 
 
 class End(NamedTuple):
@@ -102,6 +103,8 @@ class Course:
         self.power = POWER
         self.stages = 0
         self.falling = False  # whether λ falls, on the way to an exact tie
+        self.middle_fall = math.nan  # how much less than at the middle of Z f may be
+        self.again = False  # whether λ begins anew
 
     @quiet
     def cycle(self) -> None:
@@ -115,6 +118,8 @@ class Course:
         self.stages += 1
         if math.isinf(self.weight):
             self.answer, self.finished = self.solver.x, self._alone
+        elif self._has_new_unit():
+            self.answer = self.solver.x
         elif self.is_tie:
             self._arrive_at_tie()
         else:
@@ -135,7 +140,8 @@ class Course:
         if self.arrived:  # before, a look may be a rough one
             self.least = min(self.least, self.solver.seen.g)
         if self.arrived and math.isinf(self.weight):
-            self.floor = self.solver.seen.g - self.solver.gap - self.solver.noise
+            found = self.solver.seen.g - self.solver.gap - self.solver.noise
+            self.floor = max(found, float(self._problem.lower.floor))
             if not self._alone:
                 self._measure()
         return self.arrived
@@ -158,7 +164,17 @@ class Course:
         if not gain > BARELY * abs(value):  # the middle is a minimiser, too
             gain = max(problem.lower.value(problem.domain.lmo(-gradient)) - self.least, 0.0)
             passes[1] += 1
+        self.middle_fall = falls[0]
         self.units = [max(falls), gain]
+
+    def _has_new_unit(self) -> bool:
+        """Return whether f varies much less than it seemed: g may have minimisers that are arbitrarily bad for f."""
+        now = max(self.middle_fall, self.solver.seen.f - float(self._problem.upper.floor))
+        self.again = now < MUCH_LESS * self.units[0]
+        if self.again:
+            self.units[0] = now
+            self.stages = FIRST_STAGE - 1
+        return self.again
 
     @property
     def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:
@@ -177,7 +193,8 @@ class Course:
 
     def _depart(self) -> None:
         """Choose the next λ."""
-        if math.isinf(self.weight):
+        if math.isinf(self.weight) or self.again:
+            self.again = False
             self.aim(self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
         elif self.is_tie:
             self.aim(self.weight * (FALL if self.falling else GROWTH))
@@ -189,18 +206,24 @@ class Course:
         """Whether the level is g* itself, as far as g can be told."""
         return self.tolerance <= RESOLVED * SAFETY * self.units[1]
 
-    def _slack(self) -> tuple[float, float]:
-        """Return λ times how far g is above the least g seen, and λ times the gap: by both the bound misses f(x_λ)."""
-        solver = self.solver
-        gap = solver.gap / solver.weight[0]
-        return self.weight * (solver.seen.g - self.least), gap
+    def _slack(self) -> tuple[float, float, float]:
+        """Return λ times how far g is above the least g seen, by how much f + λ g may fall, and what rounding adds to that.
+
+        By the first two the bound misses f(x_λ). A strongly convex function falls by at most ‖∇‖² / 2μ, however large Z is.
+        """
+        solver, (alpha, beta) = self.solver, self.solver.weight
+        gap, noise = solver.gap, solver.noise
+        modulus = alpha * float(self._problem.upper.known_convexity) + beta * float(self._problem.lower.known_convexity)
+        if modulus > 0.0 and (fall := float(solver.slope @ solver.slope) / (2.0 * modulus)) < gap:
+            gap, noise = fall, 0.0
+        return self.weight * (solver.seen.g - self.least), gap / alpha, noise / alpha
 
     # Exact ties
 
     def _arrive_at_tie(self) -> None:
-        above, gap = self._slack()
+        above, gap, noise = self._slack()
         excess = abs(above) + gap
-        blurred = gap + self.solver.noise / self.solver.weight[0] > abs(above)  # a larger λ would gain less than it costs
+        blurred = gap + noise > abs(above)  # a larger λ would gain less than it costs
         if not blurred or excess < self.excess:
             self.excess, self.answer = excess, self.solver.x
         done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
@@ -219,7 +242,7 @@ class Course:
         """Bound f*(ε), and take the best point so far whose g keeps the level."""
         end, before = self._end(), self.inside or self.outside
         self._learn_power(end, before)
-        above, gap = self._slack()
+        above, gap, _ = self._slack()
         self.upper_floor = max(self.upper_floor, end.f + above - self.weight * self.tolerance - gap)
         if end.g <= self.level:
             self.inside, (self.answer, f) = end, (end.x, end.f)
@@ -251,8 +274,9 @@ class Course:
             return g.along(inside.lower, g_way, step)[0] - self.level
 
         step = brentq(excess, 0.0, 1.0, xtol=1e-15) if excess(0.0) < 0.0 < excess(1.0) else 0.0
-        while step > 0.0 and excess(step) > 0.0:  # as much as rounding leaves
-            step = np.nextafter(step, 0.0) * (1.0 - 1e-12)
+        back = 1e-15
+        while step > 0.0 and excess(step) > 0.0:  # by as much as rounding leaves
+            step, back = max(step - back, 0.0), 4.0 * back
         return inside.x + step * f_way.x, f.along(inside.upper, f_way, step)[0]
 
     def _learn_power(self, end: End, before: End | None) -> None:

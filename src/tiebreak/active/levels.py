@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.active.terms import Pair, Term
-from tiebreak.domains.atoms import Atom
+from tiebreak.domains.atoms import Atom, atom_of
 
 GROWTH = 1.5  # factor by which room for atoms grows
 
@@ -54,7 +54,8 @@ class Level:
 
     def refine(self) -> bool:
         """Look more closely from now on; return False if there is no way to."""
-        return any([term.refine() for term in self.terms])
+        found = [term.refine() for term in self.terms]  # of all of them, not up to the first
+        return any(found)
 
     def restart(self) -> None:
         """Look as at first again."""
@@ -108,6 +109,12 @@ class Level:
             self._gram[:first, first:known] = rows[:, :first].T
             self._curved = known
         return self._gram[:known, :known]
+
+    def bend_along(self, way: np.ndarray) -> float:
+        """Return the curvature along a direction, at the last look."""
+        atom = [atom_of(way)]
+        squares = zip((term.images(atom)[:, 0] for term in self.terms), self._bends, strict=True)
+        return math.fsum(float(bends @ (image * image)) for image, bends in squares)
 
     def image(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the image of a combination of the atoms in all slots, per term."""

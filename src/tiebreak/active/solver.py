@@ -21,7 +21,7 @@ from tiebreak.active.levels import GROWTH, Level, Place
 from tiebreak.active.slots import Candidate, Slots
 from tiebreak.active.terms import terms_of
 from tiebreak.active.threads import single_thread
-from tiebreak.domains.atoms import Atom, blocks, decomposed, vertices
+from tiebreak.domains.atoms import Atom, Block, blocks, decomposed, extent, near, vertices
 from tiebreak.engine.rounding import UNIT
 from tiebreak.problem import Problem
 
@@ -38,6 +38,11 @@ MOST_ATOMS = 6000  # active atoms: their curvature takes 300 megabytes, and a fa
 SEARCH_STEPS = 100  # evaluations of a search along a line, at most
 LONGEST = 1e6  # step of a search
 SHORTER = 1e-3  # factor of the longest step that may do, when no shorter one is known to be too short
+CORRECTIONS = 2  # cycles that are made, whatever the gap, after a closer look was taken
+FAR = 1e4  # reach of the first search, in units of the length of a step along the gradient
+FARTHER = 1e3  # factor by which it grows where its end is met
+TOUCHING = 1e-9  # distance from the end, as a share of the reach, at which it is met
+MUCH_TOO_LARGE, ENOUGH_ROOM = 1e3, 10.0  # factors by which a reach exceeds what is needed: before and after it is reduced
 SUFFICIENT = 0.1  # slope at the end of a full step, relative to that at its start, that is small enough
 
 
@@ -85,7 +90,8 @@ class Solver:
 
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
         d = self.dimension = problem.dimension
-        self.blocks = blocks(problem.domain, d)
+        self.blocks = self._sets = blocks(problem.domain, d)
+        self._reach, self._around = math.nan, x.copy()
         self.levels = [Level([] if alone else terms_of(problem.upper, d)), Level(terms_of(problem.lower, d))]
         self.passes = np.array([level.first_passes for level in self.levels], dtype=np.int64)
         self.slots, self._state = Slots(d), corral.empty(0, len(self.blocks))
@@ -108,6 +114,48 @@ class Solver:
             level.keep(np.zeros(0, dtype=np.int64))
         self._combined = 0  # slots whose curvature is in the state
         self._age = OLDEST_FACTOR  # of the factor, in cycles
+
+    def _confine(self, reach: float) -> bool:
+        """Look for the minimiser no further from x than this; return whether that changes anything.
+
+        Atoms that are much larger than x cost digits: rounding is relative to them.
+        """
+        x = self.x
+        parts = [Block(where, near(domain, x[where], reach)) for where, domain in self._sets]
+        self._reach, self._around = reach, x
+        if all(part.domain is block.domain for part, block in zip(parts, self.blocks, strict=True)):
+            return False
+        self.blocks = parts
+        self.begin(x)
+        return True
+
+    def _confined(self) -> bool:
+        """Return whether the parts in which x was found are too small, or much too large, after changing that."""
+        x, needed, least = self.x, 0.0, math.inf
+        for (where, domain), whole in zip(self.blocks, self._sets, strict=True):
+            far, most = extent(domain, x[where])
+            if far >= (1.0 - TOUCHING) * most and domain is not whole.domain:
+                return self._gains_farther() and self._confine(FARTHER * self._reach)
+            needed, least = max(needed, far), min(least, most - far)
+        much_too_large = 0.0 < needed < least / MUCH_TOO_LARGE and not needed > self._reach / MUCH_TOO_LARGE
+        return much_too_large and self._confine(ENOUGH_ROOM * needed)
+
+    def _gains_farther(self) -> bool:
+        """Return whether points farther away are better: else x is at the end of its reach by chance, as where g is flat."""
+        x, gap = self.x, 0.0
+        for where, domain in self._sets:
+            c = self.slope[where]
+            best = vertices(near(domain, x[where], FARTHER * self._reach), c, 1)[0]
+            gap += max(float(c @ x[where]) - float(c[best.where] @ best.values), 0.0)
+        return gap > FARTHER * max(self.enough, ENOUGH * self.noise)
+
+    def _natural_reach(self) -> float:
+        """Return many times the length of the step to the minimiser along the gradient, from x."""
+        square, bend = float(self.slope @ self.slope), 0.0
+        for weight, level in zip(self.weight, self.levels, strict=True):
+            if weight > 0.0:
+                bend += weight * level.bend_along(self.slope)
+        return FAR * square**1.5 / bend if bend > 0.0 else math.inf
 
     @property
     def atoms(self) -> int:
@@ -145,7 +193,7 @@ class Solver:
         """Minimise another weighted sum from now on, until the gap is small enough or due to rounding."""
         self.weight, self.enough = weight, enough
         self.gap = self.noise = 0.0
-        self._least, self._waited, self._fall = math.inf, 0, math.inf
+        self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, 0
         self._combined, self._age = 0, OLDEST_FACTOR
         for level in self.levels:
             level.restart()
@@ -164,20 +212,25 @@ class Solver:
     def _cycle(self) -> bool:
         self.look()
         gap = self.price()
+        if math.isnan(self._reach) and self._confine(self._natural_reach()):
+            self.look()
+            gap = self.price()
         self._waited = 0 if gap < 0.5 * self._least else self._waited + 1
         self._least = min(gap, self._least)
         stuck = any(self._waited >= cycles and self._fall <= fall * self.noise for cycles, fall in STUCK)
-        if gap <= max(self.enough, ENOUGH * self.noise) or stuck:
-            if not self._refined():
+        if self._owed == 0 and (gap <= max(self.enough, ENOUGH * self.noise) or stuck):
+            if not (self._confined() or self._refined()):
                 return True
-            self._least, self._waited, self._fall = math.inf, 0, math.inf
+            self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, CORRECTIONS
             return self._cycle()
+        self._owed = max(self._owed - 1, 0)
         self._fall = self.improve()
         return False
 
     def _refined(self) -> bool:
         """Look more closely from now on, at the levels that have a weight, if there is a way to."""
-        return any([level.refine() for weight, level in zip(self.weight, self.levels, strict=True) if weight > 0.0])
+        found = [level.refine() for weight, level in zip(self.weight, self.levels, strict=True) if weight > 0.0]
+        return any(found)
 
     def look(self) -> Look:
         """Look at both levels at x, those that have a weight; each costs a pass."""
@@ -343,8 +396,9 @@ class Solver:
         kept = {
             "weights": self.weights,
             "passes": self.passes,
-            "aim": np.array([*self.weight, self.enough, self.gap, self.noise]),
-            "progress": np.array([self._least, float(self._waited), self._fall, float(self._age)]),
+            "aim": np.array([*self.weight, self.enough, self.gap, self.noise, self._reach]),
+            "around": self._around,
+            "progress": np.array([self._least, float(self._waited), self._fall, float(self._age), float(self._owed)]),
             "base": state.base,
             "order": state.order[:m],
             "factor": state.factor[:m, :m],
@@ -361,10 +415,13 @@ class Solver:
         self.weights, self.passes = own["weights"], own["passes"]
         for k, level in enumerate(self.levels):
             level.restore(self.slots.atoms()[: int(own[f"images{k}"])], own[f"gram{k}"])
-        alpha, beta, self.enough, self.gap, self.noise = own["aim"].tolist()
+        alpha, beta, self.enough, self.gap, self.noise, self._reach = own["aim"].tolist()
+        self._around = own["around"]
+        if not math.isnan(self._reach):
+            self.blocks = [Block(where, near(domain, self._around[where], self._reach)) for where, domain in self._sets]
         self.weight = (alpha, beta)
-        self._least, waited, self._fall, age = own["progress"].tolist()
-        self._waited, self._age, self._combined = int(waited), int(age), 0
+        self._least, waited, self._fall, age, owed = own["progress"].tolist()
+        self._waited, self._age, self._owed, self._combined = int(waited), int(age), int(owed), 0
         m = own["order"].size
         state = self._state = corral.empty(int(GROWTH * len(self.slots)), len(self.blocks))
         state.base[:], state.order[:m], state.factor[:m, :m] = own["base"], own["order"], own["factor"]

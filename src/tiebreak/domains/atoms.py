@@ -1,8 +1,8 @@
 """What a method that keeps a point as a mean of few atoms asks of a set.
 
-These are four functions. :func:`blocks` splits a set into a product, :func:`vertices` finds points of one factor at which a
+These are a few functions. :func:`blocks` splits a set into a product, :func:`vertices` finds points of one factor at which a
 linear function is small, :func:`decomposed` writes a point as a mean of such points, and :func:`has_vertices` says whether
-finitely many of them make the set. They are asked outside the loops. They are plain Python, chosen by the class of the set.
+finitely many of them make the set. Of a set that is much larger than what matters, :func:`near` is a part. They are asked outside the loops. They are plain Python, chosen by the class of the set.
 Their defaults know :func:`~tiebreak.domains.lmo` alone.
 """
 
@@ -147,6 +147,30 @@ def has_vertices(domain: Any) -> bool:
     (True, False)
     """
     return False
+
+
+@functools.singledispatch
+def near(domain: Any, x: np.ndarray, reach: float) -> Any:
+    """Return a part of Z around x: a set of the same kind with all points of Z that are at least as near as ``reach``.
+
+    A set that is hardly smaller than Z is Z itself. So is the default.
+
+    Examples
+    --------
+    >>> from tiebreak import L1Ball
+    >>> near(L1Ball(1e9), np.array([1.0, -2.0]), 10.0)
+    L1Ball(radius=13.0)
+    """
+    return domain
+
+
+@functools.singledispatch
+def extent(domain: Any, x: np.ndarray) -> tuple[float, float]:
+    """Return how far x is from the middle of Z, and how far it could be: in any unit, the same for both.
+
+    By default that is not known, and x is said to be at the boundary.
+    """
+    return 1.0, 1.0
 
 
 # What sets answer with

@@ -14,9 +14,11 @@ from tiebreak.domains.atoms import (
     blocks,
     changed,
     decomposed,
+    extent,
     has_vertices,
     has_vertices_always,
     least,
+    near,
     vertices,
 )
 from tiebreak.domains.base import (
@@ -243,6 +245,23 @@ def decomposed_box(domain: Box | LInfBall, x: np.ndarray) -> list[tuple[float, A
     half = float(0.5 * upper[0] - 0.5 * lower[0])  # the width itself could overflow
     share = min(max(float(0.5 * x[0] - 0.5 * lower[0]) / half, 0.0), 1.0) if half > 0.0 else 0.0
     return [(weight, atom_of(end)) for weight, end in ((1.0 - share, lower), (share, upper)) if weight > 0.0]
+
+
+@near.register(Box)
+@quiet
+def near_box(domain: Box, x: np.ndarray, reach: float) -> Box:
+    lower, upper = np.maximum(domain.lower, x - reach), np.minimum(domain.upper, x + reach)
+    hardly_smaller = (upper - lower >= 0.5 * (domain.upper - domain.lower)).all()
+    return domain if hardly_smaller else Box._make((lower, upper))
+
+
+@extent.register(Box)
+@quiet
+def extent_box(domain: Box, x: np.ndarray) -> tuple[float, float]:
+    # That of the side in which x is nearest to the boundary, for its length.
+    half, middle = 0.5 * domain.upper - 0.5 * domain.lower, 0.5 * domain.lower + 0.5 * domain.upper
+    nearest = int(np.argmax(np.abs(x - middle) / np.maximum(half, np.finfo(float).tiny)))
+    return float(abs(x[nearest] - middle[nearest])), float(half[nearest])
 
 
 def bounds(domain: Box | LInfBall) -> tuple[np.ndarray, np.ndarray]:

@@ -11,10 +11,12 @@ from tiebreak.domains.atoms import (
     Atom,
     decomposed,
     distinct,
+    extent,
     has_vertices,
     has_vertices_always,
     least,
     mean_of_axes,
+    near,
     on_axes,
     vertices,
 )
@@ -334,6 +336,17 @@ def decomposed_l1_ball(domain: L1Ball, x: np.ndarray) -> list[tuple[float, Atom]
 @quiet
 def decomposed_weighted_l1_ball(domain: WeightedL1Ball, x: np.ndarray) -> list[tuple[float, Atom]]:
     return mean_of_axes(x, domain.reach * domain.share, origin=True)
+
+
+@near.register(L1Ball)
+def near_l1_ball(domain: L1Ball, x: np.ndarray, reach: float) -> L1Ball:
+    radius = float(np.abs(x).sum()) + reach
+    return L1Ball(radius) if radius < 0.5 * domain.radius else domain
+
+
+@extent.register(L1Ball)
+def extent_l1_ball(domain: L1Ball, x: np.ndarray) -> tuple[float, float]:
+    return float(np.abs(x).sum()), domain.radius
 
 
 has_vertices.register(L1Ball)(has_vertices_always)

@@ -188,6 +188,10 @@ class Scaled(Objective, _Scaled):
         return max(self.factor, 0.0) * self.objective.strong_convexity
 
     @property
+    def known_convexity(self) -> float:
+        return max(self.factor, 0.0) * self.objective.known_convexity
+
+    @property
     def floor(self) -> float:
         if self.factor == 0.0:
             return 0.0
@@ -324,6 +328,10 @@ class Sum(Objective, _Sum):
     @property
     def strong_convexity(self) -> float:
         return math.fsum(term.strong_convexity for term in self.terms) if self.convex else 0.0
+
+    @property
+    def known_convexity(self) -> float:
+        return math.fsum(term.known_convexity for term in self.terms) if self.convex else 0.0
 
     @property
     def floor(self) -> float:

@@ -78,6 +78,11 @@ class Function(Value):
         return math.isinf(self.n_samples)
 
     @property
+    def known_convexity(self) -> float:
+        """A number that is no larger than ``strong_convexity``, found without passes over the data."""
+        return self.strong_convexity
+
+    @property
     def terms(self) -> list[Any]:
         """The objectives that it is the sum of; multiples and parts of sums are taken apart."""
         return [self]

@@ -108,6 +108,13 @@ def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]]) -
     return known.found
 
 
+def recalled(objective: Any, what: str) -> Any:
+    """Return what :func:`remembered` has found of an objective before; None if it has not, or data have changed since."""
+    arrays = tuple(_arrays(objective))
+    known = _known.get((what, type(objective), *(id(array) for array in arrays)))
+    return known.found if known is not None and known.seen == b"".join(map(_sample, arrays)) else None
+
+
 def _forget(key: Any, _: Any) -> None:
     _known.pop(key, None)
 

@@ -15,7 +15,7 @@ from tiebreak.engine.randomness import uniform_indices
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.constants import remembered
+from tiebreak.objectives.constants import recalled, remembered
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
 from tiebreak.objectives.matrices import (
     CSR,
@@ -134,6 +134,12 @@ class LeastSquares(LinearModel):
         """A number that is proven not to exceed the smallest eigenvalue of the second derivatives."""
         n, d = self.matrix.shape
         return self.summed().strong_convexity if d <= min(n, MOST_SIDE) else 0.0
+
+    @property
+    def known_convexity(self) -> float:
+        """That, if the rows have been summed up before."""
+        sums = recalled(self, "sums")
+        return 0.0 if sums is None else sums.strong_convexity
 
     def hessian(self) -> np.ndarray:
         return self.summed().hessian()

@@ -33,12 +33,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
-from tiebreak.domains.rounding import quiet
+from tiebreak.domains.rounding import dot_margin, norm_ceiling, quiet, raised
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import AFTER_ATOMS, MAX_ATOMS, Lines, best_bound
 from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap, is_within
 
+ROUNDED_DOWN = 1.0 - 1e-12  # factor that covers the rounding of sums and multiples of a few constants
 DOUBT_SHARE = 0.01  # share of a bound that rounding may have before it is made smaller
 STRIDES = (0.2, 0.5)  # steps, by turns, from x towards the point that a bundle proposes: there it takes the next half-space
 
@@ -59,6 +60,8 @@ class Look(NamedTuple):
     g_error: float
     g_doubt: float
     ceiling: float  # ≥ g*, as x is near enough to a point of Z
+    f_slope_error: float  # the norm of the error of ∇f is at most this
+    g_slope_error: float
 
     @property
     def finite(self) -> bool:
@@ -81,7 +84,13 @@ def look_at(problem: Problem, x: np.ndarray, sharp: bool = False) -> Look:
     (f, _), (g, drift) = (level.sharp(x, near) if sharp else (level.survey(x, near), 0.0) for level in levels)
     f_doubt, g_doubt = (doubt_of(problem, x, survey) for survey in (f, g))
     ceiling = g.value + g.value_error + drift + FEW_OPERATIONS * UNIT * abs(g.value) if settled else math.inf
-    return Look(x, f.value, f.gradient, f.value_error, f_doubt, g.value, g.gradient, g.value_error, g_doubt, ceiling)
+    return Look(
+        x,
+        *(f.value, f.gradient, f.value_error, f_doubt),
+        *(g.value, g.gradient, g.value_error, g_doubt),
+        ceiling,
+        *(norm_ceiling(survey.gradient_error) for survey in (f, g)),
+    )
 
 
 def doubt_of(problem: Problem, x: np.ndarray, survey: Survey) -> float:
@@ -120,6 +129,9 @@ def conclude(problem: Problem, look: Look, floors: Floors, multipliers: Sequence
     floors = floors._replace(best_lower=min(floors.best_lower, look.ceiling))
     if problem.lower.convex:
         lower = look.g - look.g_doubt + min(minimum(problem, look.g_gradient, look.x), 0.0)
+        if (modulus := ROUNDED_DOWN * float(problem.lower.known_convexity)) > 0.0:
+            fall = fall_anywhere(look.g_gradient, look.g_slope_error, modulus)
+            lower = max(lower, look.g - fall - raised(look.g_error + FEW_OPERATIONS * UNIT * abs(look.g), 4))
         floors = floors._replace(lower=max(floors.lower, lower))
     check_consistent(floors)
     room = floors.level - look.g + look.g_doubt  # ⟨∇g(x), s − x⟩ is at most this at all s with g(s) ≤ g* + ε
@@ -197,7 +209,34 @@ def decrease(problem: Problem, look: Look, multiplier: float, room: float) -> fl
         return math.inf
     direction = look.f_gradient + multiplier * look.g_gradient if multiplier > 0.0 else look.f_gradient
     allowance = multiplier * room if multiplier > 0.0 else 0.0
-    return look.f_doubt + allowance - minimum(problem, direction, look.x)
+    on_set = look.f_doubt + allowance - minimum(problem, direction, look.x)
+    return min(on_set, decrease_if_curved(problem, look, multiplier, room, direction))
+
+
+def decrease_if_curved(problem: Problem, look: Look, multiplier: float, room: float, direction: np.ndarray) -> float:
+    """Return the same bound where f + λ g is known to be strongly convex; infinite if it is not.
+
+    Then it exceeds its tangent by ½ μ ‖s − x‖², so that it falls by no more than ‖∇f + λ ∇g‖² / 2μ, wherever s is, and what
+    is in doubt of the gradient costs no more than its square over 2μ, however large Z is.
+    """
+    modulus = ROUNDED_DOWN * (float(problem.upper.known_convexity) + multiplier * float(problem.lower.known_convexity))
+    if not (modulus > 0.0 and problem.upper.convex and problem.lower.convex):
+        return math.inf
+    above = multiplier * (room - look.g_doubt + look.g_error) if multiplier > 0.0 else 0.0
+    sizes = abs(look.f) + multiplier * (abs(look.g) + abs(room))
+    apart = look.f_error + above + raised(FEW_OPERATIONS * UNIT * sizes, 4)
+    rounding = 2.0 * UNIT * (np.abs(look.f_gradient) + multiplier * np.abs(look.g_gradient))  # of the direction
+    error = look.f_slope_error + multiplier * look.g_slope_error + norm_ceiling(rounding)
+    return apart + min(
+        fall_anywhere(direction, error, modulus),
+        fall_anywhere(np.zeros(1), error, modulus) - minimum(problem, direction, look.x) + dot_margin(direction, look.x),
+    )
+
+
+def fall_anywhere(gradient: np.ndarray, error: float, modulus: float) -> float:
+    """Return a bound on how far a strongly convex function falls below its value at a point with this gradient."""
+    slope = norm_ceiling(gradient) + error
+    return raised(slope * slope / (2.0 * modulus), 4)
 
 
 def least_on_line(problem: Problem, look: Look, multiplier: float) -> float:
