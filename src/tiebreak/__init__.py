@@ -82,6 +82,7 @@ from tiebreak.objectives import (
     SquaredNorm,
     Stream,
     Sum,
+    SummedSquares,
     from_jax,
     from_torch,
 )
@@ -183,6 +184,7 @@ __all__ = [
     "StormFW",
     "Stream",
     "Sum",
+    "SummedSquares",
     "SwitchingGradient",
     "Theory",
     "UnitSimplex",

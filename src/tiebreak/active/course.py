@@ -24,9 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from tiebreak.active.gathering import LEVELS, Gathering
 from tiebreak.active.levels import Place
 from tiebreak.active.solver import Solver
 from tiebreak.domains.rounding import quiet
+from tiebreak.engine.randomness import Keys
 from tiebreak.problem import Problem
 
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
@@ -47,7 +49,23 @@ SHORTEST_STEP, LONGEST_STEP = math.log(2.0), math.log(1000.0)  # range of the ch
 STEEPEST, FLATTEST = -4.0, -0.1  # range of the power below
 POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing else is known
 
-NUMBERS = ("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power", "falling", "middle_fall", "again")
+NUMBERS = (  # those that a checkpoint keeps
+    *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
+    *("falling", "middle_fall", "again"),
+)
+    "weight",
+    "arrived",
+    "finished",
+    "least",
+    "floor",
+    "upper_floor",
+    "excess",
+    "stages",
+    "power",
+    "falling",
+    "middle_fall",
+    "again",
+)
 
 
 class End(NamedTuple):
@@ -74,6 +92,8 @@ class Course:
         Where to begin.
     alone : bool
         Whether g alone is to be minimised, and that is all.
+    samples : int
+        How many to draw of each level that is a stream. The problem is that of their means then.
 
     Attributes
     ----------
@@ -87,10 +107,14 @@ class Course:
         The best point so far.
     """
 
-    def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
-        self.solver, self.tolerance, self._alone = Solver(problem, x, alone), float(problem.tolerance), alone
-        self.samples = np.array([problem.upper.n_samples, problem.lower.n_samples])
-        self._problem = problem
+    solver: Solver
+
+    def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False, samples: int = 0) -> None:
+        self.tolerance, self._alone = float(problem.tolerance), alone
+        self.gathering = Gathering(problem, samples)
+        self.under_way = False  # whether there is a solver
+        if self.gathering.done:
+            self._set_out(problem, x)
         self.weight = math.inf
         self.arrived = self.finished = False
         self.answer = x.copy()
@@ -105,6 +129,23 @@ class Course:
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
         self.again = False  # whether λ begins anew
+
+    def _set_out(self, problem: Problem, x: np.ndarray) -> None:
+        self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
+        sizes = [0 if name in self.gathering.sums else getattr(problem, name).n_samples for name in LEVELS]
+        self._sizes = np.array(sizes, dtype=np.int64)
+
+    @property
+    def queries(self) -> np.ndarray:
+        """Samples drawn so far, by level."""
+        drawn = self.gathering.drawn
+        return drawn + self.solver.passes * self._sizes if self.under_way else drawn
+
+    def gather(self, keys: Keys) -> None:
+        """Draw samples of streams, and set out when there are enough."""
+        self.gathering.draw(keys)
+        if self.gathering.done:
+            self._set_out(self.gathering.problem, self.answer)
 
     @quiet
     def cycle(self) -> None:
@@ -309,6 +350,7 @@ class Course:
         ends = [end for end in (self.inside, self.outside) if end is not None]
         numbers = [float(getattr(self, name)) for name in NUMBERS]
         kept = {
+            **self.gathering.stored(),
             "course.numbers": np.array([*numbers, *self.units]),
             "course.answer": self.answer,
             "course.ends": np.array([self.inside is not None, self.outside is not None]),
@@ -317,10 +359,13 @@ class Course:
             kept[f"end{k}.numbers"], kept[f"end{k}.x"] = np.array(end[:3]), end.x
             for name, place in (("upper", end.upper), ("lower", end.lower)):
                 kept |= {f"end{k}.{name}{i}": image for i, image in enumerate(place.images)}
-        return {**kept, **self.solver.stored()}
+        return {**kept, **self.solver.stored()} if self.under_way else kept
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
+        self.gathering.restore(arrays)
+        if self.gathering.done and not self.under_way:
+            self._set_out(self.gathering.problem, arrays["course.answer"])
         *numbers, f_unit, g_unit = arrays["course.numbers"].tolist()
         for name, value in zip(NUMBERS, numbers, strict=True):
             setattr(self, name, type(getattr(self, name))(value))
@@ -336,4 +381,5 @@ class Course:
         inside, outside = arrays["course.ends"]
         self.inside = ends.pop(0) if inside else None
         self.outside = ends.pop(0) if outside else None
-        self.solver.restore(arrays)
+        if self.under_way:
+            self.solver.restore(arrays)

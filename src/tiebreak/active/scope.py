@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tiebreak.active.gathering import is_summable
 from tiebreak.active.solver import MOST_ATOMS
 from tiebreak.active.terms import terms_of
 from tiebreak.domains.atoms import blocks, has_vertices
+from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 
 LEAST_PASSES = 10  # passes over the data with which the active set is worth a try
 LARGEST = 1e60  # size of sets and data beyond which products of some of them may overflow
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
+MANY_BLOCKS = 1000  # factors from which on other methods are faster: each has atoms of its own
 
 
 def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str:
@@ -19,8 +22,15 @@ def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str
     if not has_vertices(problem.domain):
         return f"a set that is the hull of its corners, and {type(problem.domain).__name__} is not known to be one"
     for name in levels:
+        objective = getattr(problem, name)
+        if is_summable(objective):
+            if objective.dimension > MOST_SIDE:
+                return f"a stream of at most {MOST_SIDE:,} variables, whose products it sums up, not {objective.dimension:,}"
+            continue
+        if objective.endless:
+            return f"a stream of rows and squares, Stream.of_rows(draw, d), and the {name} objective is another one"
         try:
-            terms_of(getattr(problem, name), problem.dimension)
+            terms_of(objective, problem.dimension)
         except TypeError as error:
             return f"the curvature of the {name} objective, and {error} has none that it knows"
     if (count := len(blocks(problem.domain, problem.dimension))) > MOST_BLOCKS:
@@ -35,7 +45,13 @@ def fits(problem: Problem, passes: float) -> bool:
     d = problem.dimension
     if not float(problem.domain.diameter) <= LARGEST:
         return False
-    terms = [term for level in (problem.upper, problem.lower) for term in terms_of(level, d)]
-    atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
-    needed = max(term.first_passes + LEAST_PASSES * term.passes for term in terms)
-    return atoms <= MOST_ATOMS and passes >= needed and max(term.largest for term in terms) <= LARGEST
+    if len(blocks(problem.domain, d)) > MANY_BLOCKS:
+        return False
+    levels = [level for level in (problem.upper, problem.lower) if not level.endless]
+    terms = [term for level in levels for term in terms_of(level, d)]
+    if len(levels) < 2:  # a stream has as many samples as there are variables, or more
+        atoms = d + len(blocks(problem.domain, d))
+    else:
+        atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
+    needed = max((term.first_passes + LEAST_PASSES * term.passes for term in terms), default=0)
+    return atoms <= MOST_ATOMS and passes >= needed and max((term.largest for term in terms), default=0.0) <= LARGEST

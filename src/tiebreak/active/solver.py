@@ -152,9 +152,10 @@ class Solver:
     def _natural_reach(self) -> float:
         """Return many times the length of the step to the minimiser along the gradient, from x."""
         square, bend = float(self.slope @ self.slope), 0.0
-        for weight, level in zip(self.weight, self.levels, strict=True):
+        for k, (weight, level) in enumerate(zip(self.weight, self.levels, strict=True)):
             if weight > 0.0:
                 bend += weight * level.bend_along(self.slope)
+                self.passes[k] += level.passes
         return FAR * square**1.5 / bend if bend > 0.0 else math.inf
 
     @property
@@ -213,8 +214,7 @@ class Solver:
         self.look()
         gap = self.price()
         if math.isnan(self._reach) and self._confine(self._natural_reach()):
-            self.look()
-            gap = self.price()
+            return False
         self._waited = 0 if gap < 0.5 * self._least else self._waited + 1
         self._least = min(gap, self._least)
         stuck = any(self._waited >= cycles and self._fall <= fall * self.noise for cycles, fall in STUCK)
@@ -222,7 +222,7 @@ class Solver:
             if not (self._confined() or self._refined()):
                 return True
             self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, CORRECTIONS
-            return self._cycle()
+            return False
         self._owed = max(self._owed - 1, 0)
         self._fall = self.improve()
         return False

@@ -2,8 +2,9 @@
 
 These are a few functions. :func:`blocks` splits a set into a product, :func:`vertices` finds points of one factor at which a
 linear function is small, :func:`decomposed` writes a point as a mean of such points, and :func:`has_vertices` says whether
-finitely many of them make the set. Of a set that is much larger than what matters, :func:`near` is a part. They are asked outside the loops. They are plain Python, chosen by the class of the set.
-Their defaults know :func:`~tiebreak.domains.lmo` alone.
+finitely many of them make the set. Of a set that is much larger than what matters, :func:`near` is a part, and
+:func:`extent` says how far a point is from its boundary. They are asked outside the loops. They are plain Python, chosen by
+the class of the set. Their defaults know :func:`~tiebreak.domains.lmo` alone.
 """
 
 from __future__ import annotations

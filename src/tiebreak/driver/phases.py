@@ -198,6 +198,11 @@ class Phase:
         return self.finished or self.method.wants_record(self.state)
 
     @property
+    def has_answer(self) -> bool:
+        """Whether its point is worth a record."""
+        return self.method.has_answer(self.state)
+
+    @property
     def hints(self) -> tuple[Any, ...]:
         """Multipliers that its method has for the proof of a bound on f*."""
         return self.method.hints(self.state)

@@ -182,7 +182,7 @@ class Run:
         """Return whether a record is to be made before the next iteration."""
         phase, queries = self.phase, self.spent.total_queries
         due = phase.wants_record or queries >= self.records.next_queries(phase, queries)
-        return due and not self.records.made_at(phase)
+        return due and phase.has_answer and not self.records.made_at(phase)
 
     def _record(self) -> Status | None:
         """Evaluate the current point in full; return why the phase or the run must end, if it must."""

@@ -12,17 +12,23 @@ algorithms, 2025.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.active.course import Course
+from tiebreak.active.gathering import LEVELS, ROWS_PER_DRAW
 from tiebreak.active.scope import refusal
 from tiebreak.engine.randomness import Keys
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Cost, Method
-from tiebreak.methods.parameters import declared, option
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method
+from tiebreak.methods.parameters import declared, option, whole
 from tiebreak.problem import Problem
+
+# Passes over the data of a level that an iteration may take: a look; at the first one a sum of all rows, and the curvature
+# along a line; and where g alone has been minimised two more, to see how both levels vary.
+FIRST_PASSES, MOST_PASSES = 4, 3
+MOST_SAMPLES = 1_000_000  # samples of a stream where nothing limits them
 
 
 class State(NamedTuple):
@@ -34,9 +40,10 @@ class State(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Nothing that the loop goes by but the problem; how many samples a pass takes, by level."""
+    """What the loop goes by, besides the problem."""
 
-    samples: np.ndarray
+    samples: np.ndarray  # (2,): how many a pass takes, by level; those to draw of a stream
+    endless: np.ndarray  # (2,) bool: which levels are streams
 
 
 def advance(problem: Problem, state: State, plan: Plan, iterations: int, keys: Keys) -> int:
@@ -45,6 +52,10 @@ def advance(problem: Problem, state: State, plan: Plan, iterations: int, keys: K
     for _ in range(iterations):
         if course.finished:
             break
+        if not course.under_way:
+            course.gather(keys)
+            state.iteration[0] += 1
+            continue
         course.cycle()
         seen = course.solver.seen
         if not (np.isfinite(seen.g) and np.isfinite(seen.g_gradient).all()):
@@ -64,7 +75,8 @@ class ActiveSet(Method):
 
     It takes LeastSquares, Huber, Logistic, SquaredNorm, their sums and multiples, over ℓ1 balls, simplices, boxes, hulls,
     polytopes, matchings and products of them. It finds the answer to rounding, with a floor of f* that meets it, and stops
-    by itself. It takes exact ties and near ties, ``Problem(..., tolerance=ε)``.
+    by itself. It takes exact ties and near ties, ``Problem(..., tolerance=ε)``. Of a stream of rows and squares,
+    ``Stream.of_rows``, it draws samples, sums them up and finds the answer for their mean; bounds are of fresh samples.
 
     Examples
     --------
@@ -80,15 +92,20 @@ class ActiveSet(Method):
         ("both", "lower"),
     )
 
+    samples: int | None = whole(
+        "For streams: how many samples to draw of each; as many as the budget allows, a million without one, if not given."
+    )
+
     name = "active-set"
     citation = "Wolfe (1976), for one level"
-    setting = "exact gradients and curvature"
+    setting = "exact gradients and curvature, or a stream of squares"
     needs = "squares, Huber or logistic losses of linear models; a set with atoms"
     rates = "finite; finite (squares), quadratic (others)"
     loop = staticmethod(advance)  # type: ignore[assignment]
     state = State
     convex = True
     near_ties = True
+    streams = True
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -97,16 +114,33 @@ class ActiveSet(Method):
     def check(self, problem: Problem) -> None:
         super().check(problem)
         if reason := refusal(problem, self.levels):
-            raise ValueError(f"the method {self.name!r} needs {reason}: take 'pb-apg' or 'cg-bio'")
+            endless = any(getattr(problem, name).endless for name in self.levels)
+            others = "take 'sbcgi' or 'ir-scg'" if endless else "take 'pb-apg' or 'cg-bio'"
+            instead = "leave `tolerance` out" if problem.tolerance > 0.0 else others
+            raise ValueError(f"the method {self.name!r} needs {reason}: {instead}")
+
+    def defaults(self, problem: Problem, budget: Budget) -> Mapping[str, Callable[[], Any]]:
+        streams = sum(getattr(problem, name).endless for name in self.levels)
+        share = min(budget.queries, MOST_SAMPLES * streams) / max(streams, 1)
+        return {"samples": lambda: max(int(share), 1)} if streams else {}
 
     def plan(self, problem: Problem) -> Plan:
-        return Plan(np.array([getattr(problem, name).n_samples * (name in self.levels) for name in ("upper", "lower")]))
+        levels = [getattr(problem, name) for name in LEVELS]
+        used = [name in self.levels for name in LEVELS]
+        samples = [(self.samples or 1) if level.endless else level.n_samples for level in levels]
+        return Plan(np.array(samples, dtype=np.int64) * used, np.array([level.endless for level in levels]))
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> State:
-        return State(x.copy(), Course(problem, x, self.level == "lower"), np.zeros(1, dtype=np.int64))
+        return State(x.copy(), self._course(problem, x), np.zeros(1, dtype=np.int64))
+
+    def _course(self, problem: Problem, x: np.ndarray) -> Course:
+        return Course(problem, x, self.level == "lower", self.samples or 1)
 
     def finished(self, state: State) -> bool:
         return state.course.finished
+
+    def has_answer(self, state: State) -> bool:
+        return state.course.under_way
 
     def wants_record(self, state: State) -> bool:
         return state.course.arrived
@@ -115,17 +149,22 @@ class ActiveSet(Method):
         return state.course.hints
 
     def cost(self, plan: Plan, t: np.ndarray) -> Cost:
-        upper, lower = (np.full(t.shape, samples, dtype=np.int64) for samples in plan.samples)
+        drawing = -(-int(plan.samples[plan.endless].max(initial=0)) // ROWS_PER_DRAW)  # iterations
+        passes = np.where(t < drawing, 0, np.where(t == drawing, FIRST_PASSES, MOST_PASSES))
+        upper, lower = (
+            np.clip(samples - ROWS_PER_DRAW * t, 0, ROWS_PER_DRAW) if endless else passes * samples
+            for samples, endless in zip(plan.samples, plan.endless, strict=True)
+        )
         return Cost(upper, lower, upper, lower)
 
     def spent(self, state: State) -> np.ndarray:
-        queries = state.course.solver.passes * state.course.samples
+        queries = state.course.queries
         return np.concatenate([queries, queries])
 
     def stored(self, state: State) -> dict[str, np.ndarray]:
         return {"x": state.x, "iteration": state.iteration, **state.course.stored()}
 
     def restored(self, problem: Problem, plan: Plan, x: np.ndarray, arrays: Mapping[str, np.ndarray]) -> State:
-        course = Course(problem, arrays["x"], self.level == "lower")
+        course = self._course(problem, arrays["x"])
         course.restore(arrays)
         return State(arrays["x"], course, arrays["iteration"])

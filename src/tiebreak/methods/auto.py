@@ -1,6 +1,7 @@
 """The method that chooses a method.
 
-- A stream at a level: sampled gradients and a cut (SBCGI).
+- A stream at a level: if it is one of rows and squares over a set with atoms, sums over its samples and an active set;
+  else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more: an active
   set of atoms, which finds the answer to rounding and proves it.
 - f convex, a projection onto Z, smoothness constants known and a budget of some hundred passes over the data: accelerated
@@ -60,7 +61,7 @@ class Auto(Method):
         """Return the method that fits a problem and a budget."""
         samples = problem.upper.n_samples + problem.lower.n_samples
         if math.isinf(samples):
-            return SBCGI()
+            return ActiveSet() if fits(problem, math.inf) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         if problem.tolerance > 0.0 or fits(problem, passes):
             return ActiveSet()

@@ -121,7 +121,7 @@ class Method:
         if problem.tolerance > 0.0 and not self.near_ties:
             raise ValueError(
                 f"the method {self.name!r} is for exact ties, and the problem has tolerance={problem.tolerance:g}: take"
-                " 'active-set', which is for near ties too, or leave `tolerance` out"
+                " 'active-set', for losses of linear models over sets with corners, or leave `tolerance` out"
             )
         if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
@@ -189,6 +189,10 @@ class Method:
         A loop that finds this out may return before it has taken all the steps that it was asked for.
         """
         return False
+
+    def has_answer(self, state: Any) -> bool:
+        """Return whether the point is worth a record: not while a method only gathers what it needs to begin."""
+        return True
 
     def wants_record(self, state: Any) -> bool:
         """Return whether the point is worth a record before the next chunk though none is due by what was drawn.

@@ -63,6 +63,8 @@ def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None
     sums = (total[0] + total[1]) / n
     errors = (MARGIN * total[2] + UNIT * SMALLEST * total[2, d + 2]) / n + 4.0 * UNIT * np.abs(sums) + UNDERFLOW
     survey = Survey(float(sums[d]), sums[:d], float(errors[d]), errors[:d])
+    if not survey.finite:  # halves overflow where the numbers themselves do not
+        return Sharp(model.survey(x, off), 0.0)
     slopes = np.abs(survey.gradient) + survey.gradient_error
     return Sharp(survey, MARGIN * (float(slopes @ place.room) + float(errors[d + 1])))
 

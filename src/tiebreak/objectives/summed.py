@@ -1,8 +1,8 @@
 """Least squares of rows that were summed up in one pass and need not be read again.
 
 F(x) = ½ ⟨x, H x⟩ − ⟨h, x⟩ + c with H = Aᵀ W A, h = Aᵀ W b and c = ½ bᵀ W b, the weights W of sum 1. Rounding is part of what
-is known of it. A sum of k products is wrong by at most k u Σ w |a_j| |a_k|, which the inequality of Cauchy and Schwarz bounds
-by the diagonal, k u √(H_jj H_kk). So with σ_j = √H_jj, τ = Σ σ_j |x_j| and β = √2c the gradient is in doubt by some u σ_j
+is known of it. A sum of k products is wrong by at most k u Σ w |a_j| |a_k|, which is bounded by the diagonal, k u √(H_jj
+H_kk) (Cauchy and Schwarz). So with σ_j = √H_jj, τ = Σ σ_j |x_j| and β = √2c the gradient is in doubt by some u σ_j
 (τ + β), and the value by some u (τ + β)² / 2.
 """
 

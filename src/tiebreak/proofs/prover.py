@@ -175,10 +175,22 @@ class SampledProver(Prover):
     ) -> Certificate:
         fresh, samples = Fresh(self.moments), self._samples(queries)
         take = Watched(fresh, self.problem, x) if self.check else fresh
-        certificate = self._certify(x, take, samples, self.delta, origin)
+        try:
+            certificate = self._certify(x, take, samples, self.delta, origin)
+        except EndOfStream as end:
+            certificate = self._from_recent(end, x, origin, self.delta)
+        else:
+            self.recent = (fresh, samples)
         self.check = False
-        self.recent = (fresh, samples)
         return certificate
+
+    def _from_recent(self, end: EndOfStream, x: np.ndarray, origin: np.ndarray | None, delta: float) -> Certificate:
+        """Return bounds from the samples of the last record, which know nothing of the steps since then; raise if none."""
+        fresh, samples = self.recent or (None, 0)
+        take = fresh and fresh.again()
+        if take is None:
+            raise end
+        return self._certify(x, take, samples, delta, origin)
 
     def confirm(self, x: np.ndarray, origin: np.ndarray | None, queries: int) -> Certificate:
         """Return the bounds of other fresh samples.
@@ -197,12 +209,8 @@ class SampledProver(Prover):
         delta = self.delta / ((self.claims + 1) * (self.claims + 2)) if self.sequential else self.delta
         try:
             return self._certify(x, Fresh(self.moments), max(self._samples(queries), LEAST_FINAL_SAMPLES), delta, origin)
-        except EndOfStream:  # the samples of the last record know nothing of the steps since then
-            fresh, samples = self.recent or (None, 0)
-            take = fresh and fresh.again()
-            if take is None:
-                raise
-            return self._certify(x, take, samples, delta, origin)
+        except EndOfStream as end:
+            return self._from_recent(end, x, origin, delta)
 
     def _samples(self, queries: int) -> int:
         """Return how many fresh samples a record takes at a level."""

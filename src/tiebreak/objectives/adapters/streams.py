@@ -12,6 +12,7 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moment, generator
 from tiebreak.objectives.adapters.callables import Computed, EndOfStream, OracleError, check_knowledge, zeros_of
+from tiebreak.objectives.adapters.row_losses import RowLoss, scalar_loss
 from tiebreak.objectives.base import accumulate, draw
 
 EXCESS = 1e-6  # relative excess of a mean over the bounds of its samples that rounding explains, also in single precision
@@ -87,6 +88,39 @@ class Stream(Computed):
         object.__setattr__(self, "value_range", checked_range(self.value_range))
         object.__setattr__(self, "gradient_bound", checked_bound(self.gradient_bound))
         object.__setattr__(self, "floor", max(self.floor, self.value_range[0]))
+
+    @classmethod
+    def of_rows(
+        cls, draw: Callable[[np.random.Generator, int], Any], dimension: int, loss: Any = "squares", **known: Any
+    ) -> Stream:
+        """Return the stream of a linear model: the expectation of a loss over rows that come as (A, b).
+
+        Squares over a set with corners are summed up and solved exactly (``active-set``), whatever their number.
+
+        Parameters
+        ----------
+        draw : callable
+            ``draw(rng, size) -> (A, b)``: an array of ``size`` rows and ``dimension`` columns, and one target per row.
+        dimension : int
+            Number of variables.
+        loss : str or scalar loss
+            "squares", "logistic" (targets −1 and 1), "huber" (δ = 1), or a scalar loss of your own.
+        **known
+            ``lipschitz``, ``strong_convexity``, ``value_range``, ``gradient_bound``, as above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> def draw(rng, size):
+        ...     A = rng.standard_normal((size, 2))
+        ...     return A, A @ [1.0, -1.0]
+        >>> value, gradient = Stream.of_rows(draw, 2).estimate([1.0, 0.0])
+        >>> round(value, 1)
+        0.5
+        """
+        scalar = scalar_loss(loss)
+        facts = {"convex": getattr(scalar, "convex", None), "floor": float(getattr(scalar, "floor", -math.inf)), **known}
+        return cls(draw, RowLoss(scalar, checks.whole(dimension, "dimension")), dimension, **facts)
 
     @property
     def n_samples(self) -> float:
