@@ -53,19 +53,6 @@ NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
     *("falling", "middle_fall", "again"),
 )
-    "weight",
-    "arrived",
-    "finished",
-    "least",
-    "floor",
-    "upper_floor",
-    "excess",
-    "stages",
-    "power",
-    "falling",
-    "middle_fall",
-    "again",
-)
 
 
 class End(NamedTuple):
