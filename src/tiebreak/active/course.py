@@ -38,6 +38,7 @@ MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured an
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
+VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
 FIRST_STAGE = 2  # number of the first stage at which f counts
@@ -51,7 +52,7 @@ POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing el
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
-    *("falling", "middle_fall", "again"),
+    *("falling", "middle_fall", "again", "bracket"),
 )
 
 
@@ -116,6 +117,7 @@ class Course:
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
         self.again = False  # whether λ begins anew
+        self.bracket = math.inf  # how far apart both ends were, in log λ
 
     def _set_out(self, problem: Problem, x: np.ndarray) -> None:
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
@@ -232,7 +234,7 @@ class Course:
     @property
     def is_tie(self) -> bool:
         """Whether the level is g* itself, as far as g can be told."""
-        return self.tolerance <= RESOLVED * SAFETY * self.units[1]
+        return self.tolerance <= RESOLVED * max(SAFETY * self.units[1], VALUE_ROUNDING * abs(self.least))
 
     def _slack(self) -> tuple[float, float, float]:
         """Return λ times how far g is above the least g seen, by how much f + λ g may fall, and what rounding adds to that.
@@ -264,7 +266,8 @@ class Course:
     @property
     def level(self) -> float:
         """The level of g that a point is to keep to be proven within the tolerance."""
-        return max(self.floor + self.tolerance - SAFETY * self.units[1], self.least)
+        room = max(SAFETY * self.units[1], VALUE_ROUNDING * (abs(self.least) + self.tolerance))
+        return max(self.floor + self.tolerance - room, self.least)
 
     def _arrive_near_level(self) -> None:
         """Bound f*(ε), and take the best point so far whose g keeps the level."""
@@ -322,6 +325,10 @@ class Course:
             a, b = (max(end.g - self.floor, TINY) for end in (outside, inside))
             share = math.log(target / a) / math.log(b / a) if b < a else 0.5
             share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+            width = math.log(inside.weight / outside.weight)
+            if width > 0.5 * self.bracket:  # the power law does not hold: one end may have reached g* itself
+                share = 0.5
+            self.bracket = width
             return outside.weight * (inside.weight / outside.weight) ** share
         end = inside or outside
         assert end is not None

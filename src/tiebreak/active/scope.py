@@ -30,9 +30,11 @@ def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str
         if objective.endless:
             return f"a stream of rows and squares, Stream.of_rows(draw, d), and the {name} objective is another one"
         try:
-            terms_of(objective, problem.dimension)
+            terms = terms_of(objective, problem.dimension)
         except TypeError as error:
             return f"the curvature of the {name} objective, and {error} has none that it knows"
+        if max(term.largest for term in terms) * max(1.0, float(problem.domain.diameter)) > LARGEST:
+            return f"numbers up to {LARGEST:g}, so that squares of products do not overflow, in the {name} objective"
     if (count := len(blocks(problem.domain, problem.dimension))) > MOST_BLOCKS:
         return f"a product of at most {MOST_BLOCKS:,} sets, and `domain` is one of {count:,}"
     return ""
@@ -43,8 +45,6 @@ def fits(problem: Problem, passes: float) -> bool:
     if not (problem.upper.convex and problem.lower.convex) or refusal(problem):
         return False
     d = problem.dimension
-    if not float(problem.domain.diameter) <= LARGEST:
-        return False
     if len(blocks(problem.domain, d)) > MANY_BLOCKS:
         return False
     levels = [level for level in (problem.upper, problem.lower) if not level.endless]
@@ -54,4 +54,4 @@ def fits(problem: Problem, passes: float) -> bool:
     else:
         atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
     needed = max((term.first_passes + LEAST_PASSES * term.passes for term in terms), default=0)
-    return atoms <= MOST_ATOMS and passes >= needed and max((term.largest for term in terms), default=0.0) <= LARGEST
+    return atoms <= MOST_ATOMS and passes >= needed

@@ -80,10 +80,20 @@ class Rows(Term):
     def __init__(self, model: LinearModel, factor: float, where: slice) -> None:
         self.scalar, self.targets, self.where = model.scalar, model.targets, where
         self.shares = model.weights * (factor / model.n_samples)
-        self.matrix = _matrix(model.matrix)
-        self.columns = self.matrix.tocsc() if scipy.sparse.issparse(self.matrix) else self.matrix
         self.size, self.quadratic = model.n_samples, isinstance(model.scalar, Square)
-        self.largest = max(model.matrix.largest, float(np.abs(model.targets).max()))
+        self._data = model.matrix
+
+    @functools.cached_property
+    def largest(self) -> float:  # type: ignore[override]
+        return max(self._data.largest, float(np.abs(self.targets).max()))
+
+    @functools.cached_property
+    def matrix(self) -> Any:
+        return _matrix(self._data)
+
+    @functools.cached_property
+    def columns(self) -> Any:
+        return self.matrix.tocsc() if scipy.sparse.issparse(self.matrix) else self.matrix
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         low, width = self.where.start, self.matrix.shape[1]
@@ -115,11 +125,15 @@ class Moments(Term):
         self.factor, self.where, self.size = factor, where, sums.dimension
         self.model, self.first_passes, self.refined = rows, int(rows is not None), False
         self.largest = max(math.sqrt(float(np.abs(self.hessian).max())), math.sqrt(abs(self.constant)))
-        ridge = self.size * UNIT * float(np.trace(self.hessian))
-        self.root = np.zeros_like(self.hessian, order="F")
-        if ridge > 0.0:
-            self.root[:] = scipy.linalg.cholesky(self.hessian + ridge * np.eye(self.size))
         self._bends = np.full(self.size, factor)
+
+    @functools.cached_property
+    def root(self) -> np.ndarray:
+        ridge = self.size * UNIT * float(np.trace(self.hessian))
+        root = np.zeros_like(self.hessian, order="F")
+        if ridge > 0.0:
+            root[:] = scipy.linalg.cholesky(self.hessian + ridge * np.eye(self.size))
+        return root
 
     @property
     def passes(self) -> int:

@@ -125,11 +125,16 @@ def limits_of(
         tol=None,
     )
     if tol is not None:
-        if not isinstance(tol, (tuple, list, np.ndarray)) or len(tol) != 2:
-            raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
-        upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
-        limits = limits._replace(tol=(upper, lower))
+        limits = limits._replace(tol=checked_tol(tol))
     return limits
+
+
+def checked_tol(tol: Any) -> tuple[float, float]:
+    """Return the tolerances for both gaps, or raise."""
+    if not isinstance(tol, (tuple, list, np.ndarray)) or len(tol) != 2:
+        raise ValueError(f"`tol` must be a pair (ε_f, ε_g) of tolerances for the upper and the lower gap, got {tol!r}")
+    upper, lower = (checks.real(value, "tol", above=0.0) for value in tol)
+    return upper, lower
 
 
 def start_of(problem: Problem, x0: Any) -> np.ndarray:

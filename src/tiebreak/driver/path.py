@@ -12,7 +12,7 @@ import numpy as np
 
 from tiebreak.active.course import Course
 from tiebreak.driver.figures import COLOURS
-from tiebreak.driver.limits import start_of
+from tiebreak.driver.limits import checked_tol, start_of
 from tiebreak.driver.progress import Progress
 from tiebreak.driver.result import Result
 from tiebreak.engine import checks
@@ -103,21 +103,14 @@ class Path:
     def floor(self, tolerance: float = 0.0) -> float:
         """Return a proven floor of f*(ε), the least f over the points of Z with g ≤ g* + ε: of f* itself for ε = 0."""
         epsilon = checks.real(tolerance, "tolerance", least=0.0)
-        return max((self._floor_from(point, epsilon) for point in self.points), default=-math.inf)
-
-    def _floor_from(self, point: PathPoint, epsilon: float) -> float:
-        """Return what one point proves: f*(ε) ≥ min (f + λ g) − λ (ḡ + ε)."""
-        if math.isinf(point.weight):
-            return -math.inf
-        level = self.floors.best_lower + epsilon
-        spent = point.weight * level
-        return point.floor - spent - 8.0 * UNIT * (abs(point.floor) + abs(spent) + point.weight * abs(epsilon))
+        found = max((floor_from(point, self.floors.best_lower, epsilon) for point in self.points), default=-math.inf)
+        return max(found, self.floors.upper) if epsilon == 0.0 else found
 
     def table(self) -> str:
         """Return one line per point; f* is that of the exact tie."""
         rows = [HEAD]
         for point in self.points:
-            floor = self._floor_from(point, 0.0)
+            floor = floor_from(point, self.floors.best_lower)
             cells = f"{point.upper:.8g}", f"{point.lower:.8g}", f"{point.lower_gap_bound:.2g}", _shown(floor)
             rows.append((f"{point.weight:.3g}", *cells, f"{point.atoms:,}", f"{point.passes:,}"))
         widths = [max(len(row[k]) for row in rows) for k in range(len(HEAD))]
@@ -201,9 +194,7 @@ def path(
     chosen = None if weights is None else _checked_weights(weights)
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
     start = start_of(problem, x0.x if isinstance(x0, Result) else x0)
-    if tol is not None:
-        tol = checks.real(tol[0], "tol", above=0.0), checks.real(tol[1], "tol", above=0.0)
-    walk = _Walk(problem, start, tol)
+    walk = _Walk(problem, start, None if tol is None else checked_tol(tol))
     total = len(chosen) if chosen is not None else LAST_DECADE - FIRST_DECADE + 1
     with Progress((total + 1,), visible, unit="λ") as bar:
         status = "ended: all weights are done"
@@ -231,7 +222,7 @@ class _Walk:
         self.points: list[PathPoint] = []
         self._tol = tol
         self._middle = problem.center
-        self._improved = True  # whether the last λ raised the floor of f*
+        self._improved, self._best = True, -math.inf  # whether the last λ raised the floor of f* that all λ prove, and that
 
     def go(self, weight: float) -> None:
         """Minimise f + λ g, and prove what that proves."""
@@ -247,12 +238,12 @@ class _Walk:
             look = look_at(self.problem, x, sharp=True)
             certificate = conclude(self.problem, look, self.floors, [weight])
             least = least_on_line(self.problem, look, weight)
-        self._improved = certificate.floors.upper > self.floors.upper
         self.floors = certificate.floors
         passes = int(solver.passes[1])
-        self.points.append(
-            PathPoint(weight, look.x, look.f, look.g, certificate.lower_gap_bound, least, solver.atoms, passes)
-        )
+        point = PathPoint(weight, look.x, look.f, look.g, certificate.lower_gap_bound, least, solver.atoms, passes)
+        self.points.append(point)
+        floor = floor_from(point, self.floors.best_lower)
+        self._improved, self._best = floor > self._best, max(floor, self._best)
 
     def decades(self) -> Iterator[float]:
         """Yield λ by decades."""
@@ -272,6 +263,14 @@ class _Walk:
         if not self._improved and len(self.points) > 2:
             return "ended by rounding: a larger λ proves no more"
         return None
+
+
+def floor_from(point: PathPoint, best_lower: float, epsilon: float = 0.0) -> float:
+    """Return what one point proves, if g has been seen as low as this: f*(ε) ≥ min (f + λ g) − λ (ḡ + ε)."""
+    if math.isinf(point.weight):
+        return -math.inf
+    spent = point.weight * (best_lower + epsilon)
+    return point.floor - spent - 8.0 * UNIT * (abs(point.floor) + abs(spent) + point.weight * abs(epsilon))
 
 
 def _checked_weights(weights: Any) -> list[float]:
