@@ -60,6 +60,15 @@ def empty(slots: int, blocks: int) -> Corral:
     )
 
 
+def rehearse() -> None:
+    """Compile all that a cycle needs."""
+    state, none = empty(1, 1), np.zeros(0, dtype=np.int64)
+    state.base[:] = 0
+    factor_error(state)
+    rebuild(state)
+    improve(state, none, np.zeros(1))
+
+
 def copy(old: Corral, new: Corral) -> None:
     """Copy what one corral knows to one with more room."""
     s, m = old.weights.size, old.counts[0]

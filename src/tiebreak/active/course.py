@@ -32,13 +32,17 @@ from tiebreak.engine.randomness import Keys
 from tiebreak.problem import Problem
 
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
-GROWTH = 100.0  # factor of λ from one stage to the next
+GROWTH, LEAST_GROWTH = (
+    100.0,
+    2.0,
+)  # factor of λ from one stage to the next, at first and where the search for the best λ ends
 FALL = 1e-4  # the same while rounding of λ g hides f
 MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
 VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
+PRICE_ROUNDING = 16.0  # the same, in units of what rounding does to a price
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
 FIRST_STAGE = 2  # number of the first stage at which f counts
@@ -52,7 +56,7 @@ POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing el
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
-    *("falling", "middle_fall", "again", "bracket"),
+    *("falling", "middle_fall", "again", "bracket", "growth", "sharpest", "noise"),
 )
 
 
@@ -112,12 +116,17 @@ class Course:
         self.excess = math.inf  # of f at the answer over that
         self.inside: End | None = None  # the nearest points of the frontier on either side of the level
         self.outside: End | None = None
+        self.noise = math.inf  # what rounding does to a price of g
         self.power = POWER
         self.stages = 0
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
         self.again = False  # whether λ begins anew
         self.bracket = math.inf  # how far apart both ends were, in log λ
+        self.growth, self.sharpest = (
+            GROWTH,
+            math.nan,
+        )  # of λ from one stage to the next, and its last value that was not blurred
 
     def _set_out(self, problem: Problem, x: np.ndarray) -> None:
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
@@ -147,7 +156,7 @@ class Course:
             return
         self.stages += 1
         if math.isinf(self.weight):
-            self.answer, self.finished = self.solver.x, self._alone
+            self.answer, self.finished = self.solver.x, self._alone and not self._looks_closer()
         elif self._has_new_unit():
             self.answer = self.solver.x
         elif self.is_tie:
@@ -169,6 +178,7 @@ class Course:
         self.arrived = self.solver.cycle()
         if self.arrived:  # before, a look may be a rough one
             self.least = min(self.least, self.solver.seen.g)
+            self.noise = min(self.noise, self.solver.noise / self.solver.weight[1])
         if self.arrived and math.isinf(self.weight):
             found = self.solver.seen.g - self.solver.gap - self.solver.noise
             self.floor = max(found, float(self._problem.lower.floor))
@@ -181,19 +191,16 @@ class Course:
 
         It takes two passes over the data of f, and one or two over those of g.
         """
-        problem, passes, middle = self._problem, self.solver.passes, self._problem.center
+        problem, solver, middle = self._problem, self.solver, self._problem.center
         falls = []
-        for point in (middle, self.solver.x):
-            value, gradient = problem.upper.value_and_gradient(point)
-            span = float(gradient @ (problem.domain.lmo(-gradient) - problem.domain.lmo(gradient)))
+        for point in (middle, solver.x):
+            value, slope = solver.evaluate(0, point)
+            span = float(slope @ (problem.domain.lmo(-slope) - problem.domain.lmo(slope)))
             falls.append(min(span, value - float(problem.upper.floor)))
-            passes[0] += 1
-        value, gradient = problem.lower.value_and_gradient(middle)
-        passes[1] += 1
+        value, _ = solver.evaluate(1, middle)
         gain = value - self.least
-        if not gain > BARELY * abs(value):  # the middle is a minimiser, too
-            gain = max(problem.lower.value(problem.domain.lmo(-gradient)) - self.least, 0.0)
-            passes[1] += 1
+        if not gain > BARELY * abs(value):  # the middle is a minimiser, too; a corner that is good for f may not be
+            gain = max(solver.evaluate(1, problem.domain.lmo(slope))[0] - self.least, 0.0)
         self.middle_fall = falls[0]
         self.units = [max(falls), gain]
 
@@ -227,7 +234,7 @@ class Course:
             self.again = False
             self.aim(self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
         elif self.is_tie:
-            self.aim(self.weight * (FALL if self.falling else GROWTH))
+            self.aim(FALL * self.weight if self.falling else self.growth * self.sharpest)
         else:
             self.aim(self._next_weight())
 
@@ -254,19 +261,30 @@ class Course:
         above, gap, noise = self._slack()
         excess = abs(above) + gap
         blurred = gap + noise > abs(above)  # a larger λ would gain less than it costs
+        done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
+        if (blurred or done) and self._looks_closer():
+            return
         if not blurred or excess < self.excess:
             self.excess, self.answer = excess, self.solver.x
-        done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
         # Where g is large and hardly varies, its rounding may hide f from the first λ on.
         self.falling = blurred and (self.falling or self.stages == FIRST_STAGE) and self.weight > LEAST_WEIGHT * self.unit
-        self.finished = done or (blurred and not self.falling) or self.weight >= LARGEST_WEIGHT * self.unit
+        if blurred and not self.falling:  # the best λ lies between this one and the last one
+            self.growth = math.sqrt(self.growth)
+        elif not blurred:
+            self.sharpest = self.weight
+        self.finished = done or self.growth < LEAST_GROWTH or self.weight >= LARGEST_WEIGHT * self.unit
+
+    def _looks_closer(self) -> bool:
+        """Look at the rows themselves from now on, if sums over them have done so far."""
+        self.arrived = self.arrived and not self.solver.refine()
+        return not self.arrived
 
     # Near ties
 
     @property
     def level(self) -> float:
         """The level of g that a point is to keep to be proven within the tolerance."""
-        room = max(SAFETY * self.units[1], VALUE_ROUNDING * (abs(self.least) + self.tolerance))
+        room = max(SAFETY * self.units[1], VALUE_ROUNDING * (abs(self.least) + self.tolerance), PRICE_ROUNDING * self.noise)
         return max(self.floor + self.tolerance - room, self.least)
 
     def _arrive_near_level(self) -> None:
@@ -284,6 +302,8 @@ class Course:
         if self.inside is not None:
             self.excess = f - self.upper_floor
         self.finished = self.excess <= CLOSE * self.units[0] or self.stages >= MOST_STAGES or self._is_closed()
+        if self.finished and self._looks_closer():
+            self.finished, self.inside, self.outside, self.upper_floor = False, None, None, -math.inf
 
     def _is_closed(self) -> bool:
         """Return whether there is no λ left to try."""

@@ -32,10 +32,12 @@ class Level:
     ----------
     known : int
         Slots whose images are known: the first ones.
+    refined : bool
+        Whether it looks more closely than at first.
     """
 
     def __init__(self, terms: list[Term]) -> None:
-        self.terms, self.known = terms, 0
+        self.terms, self.known, self.refined = terms, 0, False
         self.quadratic = all(term.quadratic for term in terms)
         self._images = [np.zeros((term.size, 0), order="F") for term in terms]  # one column per slot, and room for more
         self._gram = np.zeros((0, 0))
@@ -55,12 +57,8 @@ class Level:
     def refine(self) -> bool:
         """Look more closely from now on; return False if there is no way to."""
         found = [term.refine() for term in self.terms]  # of all of them, not up to the first
+        self.refined = self.refined or any(found)
         return any(found)
-
-    def restart(self) -> None:
-        """Look as at first again."""
-        for term in self.terms:
-            term.restart()
 
     @property
     def images(self) -> list[np.ndarray]:
@@ -93,6 +91,11 @@ class Level:
         found = [term.look(x, image @ weights, gradient) for term, image in zip(self.terms, self.images, strict=True)]
         self._bends = [bends for _, bends in found]
         return math.fsum(value for value, _ in found)
+
+    def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient at a point that need not be a mean of atoms."""
+        gradient = np.zeros_like(x)
+        return math.fsum(term.look(x, term.image(x), gradient)[0] for term in self.terms), gradient
 
     def curvature(self) -> np.ndarray:
         """Return the curvature between all slots, at the last look."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tiebreak.active.gathering import is_summable
 from tiebreak.active.solver import MOST_ATOMS
-from tiebreak.active.terms import terms_of
+from tiebreak.active.terms import is_summed, terms_of
 from tiebreak.domains.atoms import blocks, has_vertices
 from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 
-LEAST_PASSES = 10  # passes over the data with which the active set is worth a try
+LEAST_PASSES, LEAST_SUMMED = 10, 3  # passes over rows with which the active set is worth a try, and where one sums them up
 LARGEST = 1e60  # size of sets and data beyond which products of some of them may overflow
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
 MANY_BLOCKS = 1000  # factors from which on other methods are faster: each has atoms of its own
@@ -53,5 +53,6 @@ def fits(problem: Problem, passes: float) -> bool:
         atoms = d + len(blocks(problem.domain, d))
     else:
         atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
-    needed = max((term.first_passes + LEAST_PASSES * term.passes for term in terms), default=0)
-    return atoms <= MOST_ATOMS and passes >= needed
+    total = sum(level.n_samples for level in levels)
+    needed = sum(level.n_samples * (LEAST_SUMMED if is_summed(level) else LEAST_PASSES) for level in levels)
+    return atoms <= MOST_ATOMS and passes * total >= needed

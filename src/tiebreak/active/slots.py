@@ -79,11 +79,12 @@ class Slots:
 
     def point(self, weights: np.ndarray) -> np.ndarray:
         """Return a combination of all atoms."""
-        return np.bincount(self.where, self.values * weights[self.slot], self.dimension)
+        point = np.bincount(self.where, self.values * weights[self.slot], self.dimension)
+        return point.astype(np.float64, copy=False)  # of no entries it would be one of integers
 
     def prices(self, slope: np.ndarray) -> np.ndarray:
         """Return the product of each atom with a slope."""
-        return np.bincount(self.slot, self.values * slope[self.where], len(self))
+        return np.bincount(self.slot, self.values * slope[self.where], len(self)).astype(np.float64, copy=False)
 
     # On disk
 

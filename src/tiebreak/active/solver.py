@@ -196,8 +196,6 @@ class Solver:
         self.gap = self.noise = 0.0
         self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, 0
         self._combined, self._age = 0, OLDEST_FACTOR
-        for level in self.levels:
-            level.restart()
 
     def cycle(self) -> bool:
         """Look at x; return True if it is a minimiser, to the accuracy that is possible, and improve it if not."""
@@ -219,18 +217,36 @@ class Solver:
         self._least = min(gap, self._least)
         stuck = any(self._waited >= cycles and self._fall <= fall * self.noise for cycles, fall in STUCK)
         if self._owed == 0 and (gap <= max(self.enough, ENOUGH * self.noise) or stuck):
-            if not (self._confined() or self._refined()):
+            if not self._confined():
                 return True
-            self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, CORRECTIONS
+            self._begin_again()
             return False
         self._owed = max(self._owed - 1, 0)
         self._fall = self.improve()
         return False
 
-    def _refined(self) -> bool:
-        """Look more closely from now on, at the levels that have a weight, if there is a way to."""
-        found = [level.refine() for weight, level in zip(self.weight, self.levels, strict=True) if weight > 0.0]
+    def refine(self) -> bool:
+        """Look more closely from now on; return False if there is no way to."""
+        found = [level.refine() for level in self.levels]
+        if any(found):
+            self._begin_again()
         return any(found)
+
+    def _begin_again(self) -> None:
+        """Forget how far the cycles have come, and make some more in any case."""
+        self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, CORRECTIONS
+
+    def rehearse(self) -> None:
+        """Compile all that cycles need."""
+        corral.rehearse()
+        for level in self.levels:
+            for term in level.terms:
+                term.rehearse()
+
+    def evaluate(self, k: int, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient of one level at any point, at the price of a pass."""
+        self.passes[k] += self.levels[k].passes
+        return self.levels[k].evaluate(x)
 
     def look(self) -> Look:
         """Look at both levels at x, those that have a weight; each costs a pass."""
@@ -404,6 +420,7 @@ class Solver:
             "factor": state.factor[:m, :m],
             **{f"gram{k}": level.stored() for k, level in enumerate(self.levels)},
             **{f"images{k}": np.array(level.known) for k, level in enumerate(self.levels)},
+            "refined": np.array([level.refined for level in self.levels]),
             **self.slots.stored(),
         }
         return {f"solver.{name}": np.array(array) for name, array in kept.items()}
@@ -422,6 +439,9 @@ class Solver:
         self.weight = (alpha, beta)
         self._least, waited, self._fall, age, owed = own["progress"].tolist()
         self._waited, self._age, self._owed, self._combined = int(waited), int(age), int(owed), 0
+        for level, refined in zip(self.levels, own["refined"], strict=True):
+            if refined:
+                level.refine()
         m = own["order"].size
         state = self._state = corral.empty(int(GROWTH * len(self.slots)), len(self.blocks))
         state.base[:], state.order[:m], state.factor[:m, :m] = own["base"], own["order"], own["factor"]

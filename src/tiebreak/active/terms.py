@@ -15,6 +15,7 @@ from tiebreak.domains.atoms import Atom
 from tiebreak.engine import kernel
 from tiebreak.engine.rounding import UNIT
 from tiebreak.objectives import LeastSquares, LinearModel, Placed, Scaled, SquaredNorm, Sum, SummedSquares
+from tiebreak.objectives.linear import survey_rows
 from tiebreak.objectives.losses import Square, bend, loss
 from tiebreak.objectives.matrices import CSR
 from tiebreak.objectives.summed import MOST_SIDE
@@ -58,9 +59,6 @@ class Term:
         """Look more closely from now on; return False if there is no way to."""
         return False
 
-    def restart(self) -> None:
-        """Look as at first again."""
-
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         """Return the images M v of some atoms, one per column."""
         raise NotImplementedError
@@ -69,9 +67,16 @@ class Term:
         """Return the value at x and the curvature of each entry of the image, and add the gradient to ``gradient``."""
         raise NotImplementedError
 
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Return the image of a point that need not be a mean of atoms; of nothing where :meth:`look` needs none."""
+        return x[:0]
+
     def along(self, point: Pair, way: Pair) -> tuple[float, float]:
         """Return value and slope, at a point, along a direction."""
         raise NotImplementedError
+
+    def rehearse(self) -> None:
+        """Compile what a look needs."""
 
 
 class Rows(Term):
@@ -94,6 +99,13 @@ class Rows(Term):
     @functools.cached_property
     def columns(self) -> Any:
         return self.matrix.tocsc() if scipy.sparse.issparse(self.matrix) else self.matrix
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        return self.matrix @ x[self.where]
+
+    def rehearse(self) -> None:
+        none = np.zeros(0)
+        evaluate(self.scalar, none, none, none, none, none)
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         low, width = self.where.start, self.matrix.shape[1]
@@ -143,8 +155,10 @@ class Moments(Term):
         before, self.refined = self.refined, self.model is not None
         return self.refined and not before
 
-    def restart(self) -> None:
-        self.refined = False
+    def rehearse(self) -> None:
+        if self.model is not None:
+            x = np.zeros(self.size)
+            survey_rows(self.model, 0, 0, x, x, 0.0, 0.0, np.zeros((2, self.size)))
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         return _images(self.root, [_within(atom, self.where.start, self.size) for atom in atoms])
@@ -218,6 +232,17 @@ def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float 
     if isinstance(objective, LeastSquares) and summing_pays(objective):
         return [Moments(objective.summed(), factor, where, objective)]
     return [Rows(objective, factor, where)]
+
+
+def is_summed(objective: Any) -> bool:
+    """Return whether all terms of an objective that have rows are summed up in one pass."""
+    if isinstance(objective, (Scaled, Placed)):
+        return is_summed(objective.objective)
+    if isinstance(objective, Sum):
+        return all(map(is_summed, objective.terms))
+    return isinstance(objective, (SummedSquares, SquaredNorm)) or (
+        isinstance(objective, LeastSquares) and summing_pays(objective)
+    )
 
 
 def summing_pays(objective: LeastSquares) -> bool:

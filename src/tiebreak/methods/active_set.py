@@ -20,13 +20,14 @@ import numpy as np
 from tiebreak.active.course import Course
 from tiebreak.active.gathering import LEVELS, ROWS_PER_DRAW
 from tiebreak.active.scope import refusal
+from tiebreak.active.terms import is_summed
 from tiebreak.engine.randomness import Keys
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method
 from tiebreak.methods.parameters import declared, option, whole
 from tiebreak.problem import Problem
 
-# Passes over the data of a level that an iteration may take: a look; at the first one a sum of all rows, and the curvature
-# along a line; and where g alone has been minimised two more, to see how both levels vary.
+# Passes over the data of a level that an iteration may take: a look; at the first one the curvature along a line; and where
+# g alone has been minimised two more, to see how both levels vary. Of rows that are summed up it is that, or a look.
 FIRST_PASSES, MOST_PASSES = 4, 3
 MOST_SAMPLES = 1_000_000  # samples of a stream where nothing limits them
 
@@ -44,11 +45,14 @@ class Plan(NamedTuple):
 
     samples: np.ndarray  # (2,): how many a pass takes, by level; those to draw of a stream
     endless: np.ndarray  # (2,) bool: which levels are streams
+    summed: np.ndarray  # (2,) bool: of which one pass sums all rows up
 
 
 def advance(problem: Problem, state: State, plan: Plan, iterations: int, keys: Keys) -> int:
     """Make this many passes, or fewer if nothing is left to improve."""
     course = state.course
+    if iterations == 0 and course.under_way:
+        course.solver.rehearse()
     for _ in range(iterations):
         if course.finished:
             break
@@ -128,7 +132,10 @@ class ActiveSet(Method):
         levels = [getattr(problem, name) for name in LEVELS]
         used = [name in self.levels for name in LEVELS]
         samples = [(self.samples or 1) if level.endless else level.n_samples for level in levels]
-        return Plan(np.array(samples, dtype=np.int64) * used, np.array([level.endless for level in levels]))
+        summed = [not level.endless and is_summed(level) for level in levels]
+        return Plan(
+            np.array(samples, dtype=np.int64) * used, np.array([level.endless for level in levels]), np.array(summed)
+        )
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> State:
         return State(x.copy(), self._course(problem, x), np.zeros(1, dtype=np.int64))
@@ -150,11 +157,14 @@ class ActiveSet(Method):
 
     def cost(self, plan: Plan, t: np.ndarray) -> Cost:
         drawing = -(-int(plan.samples[plan.endless].max(initial=0)) // ROWS_PER_DRAW)  # iterations
-        passes = np.where(t < drawing, 0, np.where(t == drawing, FIRST_PASSES, MOST_PASSES))
-        upper, lower = (
-            np.clip(samples - ROWS_PER_DRAW * t, 0, ROWS_PER_DRAW) if endless else passes * samples
-            for samples, endless in zip(plan.samples, plan.endless, strict=True)
-        )
+
+        def queries(samples: int, endless: bool, summed: bool) -> np.ndarray:
+            if endless:
+                return np.clip(samples - ROWS_PER_DRAW * t, 0, ROWS_PER_DRAW)
+            passes = np.where(t <= drawing, FIRST_PASSES, MOST_PASSES)
+            return samples * np.where(t < drawing, 0, 1 if summed else passes)
+
+        upper, lower = (queries(*each) for each in zip(*plan, strict=True))
         return Cost(upper, lower, upper, lower)
 
     def spent(self, state: State) -> np.ndarray:

@@ -224,6 +224,8 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None) -
         Non-negative weights, not all zero; only their ratios matter.
     """
     kind = MODELS.get(type(scalar), LinearModel)
+    if kind is Logistic:  # what is known of the loss holds for these alone
+        targets = signs_of(targets)
     return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets")])
 
 
