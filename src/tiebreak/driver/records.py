@@ -135,6 +135,10 @@ class Records:
         bounds = {name: getattr(self.certificate, name) for name in ("upper_gap_bound", "lower_gap_bound")}
         self.rows[-1] = self.rows[-1]._replace(**bounds)
 
+    def bound_above(self) -> None:
+        """Find a ceiling of f*, if there is one."""
+        self.certificate = self.prover.bounded_above(self.certificate)
+
     def withdraw(self) -> None:
         """Take back all bounds: they rest on something that was found to be false."""
         upper = math.inf if self._convex else math.nan

@@ -205,6 +205,7 @@ class Result:
             ("status", self.message),
             ("upper f(x)", f"{self.upper:.6g}"),
             *self._bound_rows("f", self.upper_gap_bound),
+            *self._optimum_rows(),
             ("lower g(x)", f"{self.lower:.6g}"),
             *self._bound_rows("g", self.lower_gap_bound),
             *([("confidence", f"{confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
@@ -226,6 +227,13 @@ class Result:
         if level == "g" and not rows:
             rows.append(("  g(x) − g*", "  unknown: say convex=True of `lower`, if it is"))
         return rows
+
+    def _optimum_rows(self) -> list[tuple[str, str]]:
+        """Return what is proven of f* itself, where both sides are."""
+        floor, ceiling = self.certificate.floors.upper, self.certificate.ceiling
+        if not (math.isfinite(floor) and math.isfinite(ceiling)):
+            return []
+        return [("  f* between", f"{floor:.9g} and {ceiling:.9g}")]
 
     def save(self, path: str | Path) -> None:
         """Write this result to a file, whole or not at all: numbers bit for bit, without the problem and its data.

@@ -257,6 +257,8 @@ class Run:
         sharp = phase.finished or bool(phase.hints)
         if self._excess(self.records.certificate) > 1.0 and not sharp and self._timetable.allows_improving():
             self.records.improve()
+        if self._timetable.allows_improving():
+            self.records.bound_above()
 
     def _needs_record(self, x: np.ndarray, status: Status) -> bool:
         """Return whether the last point must be evaluated, or its bounds be made of samples that decided nothing."""

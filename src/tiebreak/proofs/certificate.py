@@ -91,6 +91,8 @@ class Certificate(NamedTuple):
     within : bool or None
         Whether g(x) ≤ g* + ε: True if it is proven, False if the contrary is, None if neither is. For exact ties, ε = 0, it
         is hardly ever True: that takes g(x) at a proven floor of g*.
+    ceiling : float
+        f* is at most this; infinite unless a point with g ≤ g* + ε is proven to be at x or, for exact ties, near it.
     """
 
     upper: float
@@ -109,6 +111,7 @@ class Certificate(NamedTuple):
     approximate: bool = False
     x: np.ndarray = np.zeros(0)
     within: bool | None = None
+    ceiling: float = math.inf
 
     @property
     def tolerance(self) -> float:

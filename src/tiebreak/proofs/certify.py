@@ -16,7 +16,7 @@ from tiebreak.engine.randomness import Moments
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs.along import follow
 from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known, proven
-from tiebreak.proofs.exact import Look, examine, tighten
+from tiebreak.proofs.exact import Look, examine, tighten, with_ceiling
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched, check_gradients
 from tiebreak.proofs.sampled import LEAST_SAMPLES, certify_sampled
@@ -122,9 +122,11 @@ def _certify_exact(problem: Problem, x: Any, bundle: int, points: Iterable[Any],
     look, certificate = _looked_at(problem, _point_of(x), floors, "x")
     if bundle > 1 and fits(problem, math.inf):
         with contextlib.suppress(TooManyAtomsError):
-            return follow(problem, look, certificate, bundle - 1 - len(others))
+            return with_ceiling(problem, follow(problem, look, certificate, bundle - 1 - len(others)))
     looks = [look, *(other for other, _ in others)]
-    return certificate if bundle == 1 and len(looks) == 1 else tighten(problem, looks, certificate, bundle)
+    if bundle > 1 or len(looks) > 1:
+        certificate = tighten(problem, looks, certificate, bundle)
+    return with_ceiling(problem, certificate)
 
 
 def _certify_stream(

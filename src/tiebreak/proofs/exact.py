@@ -38,6 +38,7 @@ from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import AFTER_ATOMS, MAX_ATOMS, Lines, best_bound
 from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap, is_within
+from tiebreak.proofs.minimisers import ceiling_of
 
 ROUNDED_DOWN = 1.0 - 1e-12  # factor that covers the rounding of sums and multiples of a few constants
 DOUBT_SHARE = 0.01  # share of a bound that rounding may have before it is made smaller
@@ -201,6 +202,21 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
         multipliers=bound.lower,
         within=is_within(first.g, first.g_error, lower_gap, floors),
     )
+
+
+def with_ceiling(problem: Problem, certificate: Certificate) -> Certificate:
+    """Return a certificate with a ceiling of f*, where a point that keeps the tolerance is proven to be at x or near it."""
+    if not (certificate.finite and problem.upper.convex and problem.lower.convex):
+        return certificate
+    if problem.tolerance == 0.0:
+        return certificate._replace(ceiling=ceiling_of(problem, certificate.x, certificate.lower_gap_bound))
+    x, off = certificate.x.copy(), np.empty_like(certificate.x)
+    if not certificate.within or not settle(problem.domain, x, off) or not np.array_equal(x, certificate.x):
+        return certificate
+    f, g = (level.survey(x, off) for level in (problem.upper, problem.lower))
+    if not gap(g.value, g.value_error + FEW_OPERATIONS * UNIT * abs(g.value), certificate.floors.lower) <= problem.tolerance:
+        return certificate
+    return certificate._replace(ceiling=f.value + f.value_error + FEW_OPERATIONS * UNIT * abs(f.value))
 
 
 def decrease(problem: Problem, look: Look, multiplier: float, room: float) -> float:

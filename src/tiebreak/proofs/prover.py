@@ -13,7 +13,7 @@ from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
 from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known
-from tiebreak.proofs.exact import Look, examine, tighten
+from tiebreak.proofs.exact import Look, examine, tighten, with_ceiling
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched
 from tiebreak.proofs.sampled import certify_sampled
@@ -78,6 +78,10 @@ class Prover(ABC):
         """Return the last certificate with bounds as good as what is remembered allows."""
         return certificate
 
+    def bounded_above(self, certificate: Certificate) -> Certificate:
+        """Return the last certificate with a ceiling of f*, if there is a way to prove one."""
+        return certificate
+
     @abstractmethod
     def stored(self) -> tuple[dict[str, Any], Arrays]:
         """Return what is remembered, for a checkpoint."""
@@ -134,6 +138,9 @@ class ExactProver(Prover):
         if len(self.looks) < 2:
             return certificate
         return tighten(self.problem, self.looks, certificate, len(self.looks))
+
+    def bounded_above(self, certificate: Certificate) -> Certificate:
+        return with_ceiling(self.problem, certificate)
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
         looks = {f"looks.{name}": np.array([getattr(look, name) for look in self.looks]) for name in Look._fields}
