@@ -14,6 +14,7 @@ from tiebreak import (
     FiniteSum,
     Hull,
     L1Ball,
+    L2Ball,
     LeastSquares,
     Polytope,
     Problem,
@@ -207,6 +208,17 @@ def test_a_first_weight_of_zero_leaves_the_mean_to_later_points(method):
     result = minimize(problem, method, x0=x0, max_iterations=20)
     assert result.success
     assert np.abs(result.x - x0).max() > 1e-3
+
+
+@pytest.mark.parametrize("method", ["auto", "active-set"])
+def test_a_near_tie_beyond_the_active_set_is_not_sent_to_methods_that_refuse_it(method):
+    near = Problem(SquaredNorm(), LOWER, L2Ball(1.0), tolerance=0.1)
+    with pytest.raises(
+        ValueError, match="L2Ball is not known to be one: leave `tolerance` out, and take 'pb-apg' or 'cg-bio'"
+    ):
+        minimize(near, method)
+    with pytest.raises(ValueError, match="L2Ball is not known to be one: take 'pb-apg' or 'cg-bio'"):
+        minimize(near.exact, "active-set")
 
 
 @pytest.mark.parametrize(
