@@ -226,9 +226,7 @@ def test_the_active_set_of_the_lower_level_asks_nothing_of_the_upper_one():
 @pytest.mark.parametrize("method", ["auto", "active-set"])
 def test_a_near_tie_beyond_the_active_set_is_not_sent_to_methods_that_refuse_it(method):
     near = Problem(SquaredNorm(), LOWER, L2Ball(1.0), tolerance=0.1)
-    with pytest.raises(
-        ValueError, match="L2Ball is not known to be one: leave `tolerance` out, and take 'pb-apg' or 'cg-bio'"
-    ):
+    with pytest.raises(ValueError, match="L2Ball is not known to be one: leave `tolerance` out$"):
         minimize(near, method)
     with pytest.raises(ValueError, match="L2Ball is not known to be one: take 'pb-apg' or 'cg-bio'"):
         minimize(near.exact, "active-set")
