@@ -30,6 +30,35 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         exec(compile(block, page.name, "exec"), module.__dict__)
 
 
+SHOWN = [page for page in PAGES if "```text\n" in page.read_text(encoding="utf-8")]
+SHOWN_BLOCK = r"^```python\n(?P<code>.*?)^```\n+(?:```text\n(?P<output>.*?)^```)?"
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.name)
+def test_the_output_that_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    found = list(re.finditer(SHOWN_BLOCK, page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL))
+    last = max(k for k, block in enumerate(found) if block["output"])
+    names: dict[str, object] = {}
+    for block in found[: last + 1]:
+        capsys.readouterr()
+        exec(compile(block["code"], page.name, "exec"), names)
+        if block["output"]:
+            printed, shown = capsys.readouterr().out.split(), block["output"].split()
+            assert len(printed) == len(shown)
+            assert all(agree(one, other) for one, other in zip(printed, shown, strict=True))
+
+
+def agree(printed: str, shown: str) -> bool:
+    """Whether two words are the same; numbers may differ by what rounding can do, and counts by a factor of two."""
+    try:
+        one, other = float(printed), float(shown)
+    except ValueError:
+        return printed == shown
+    share = 0.5 if printed.isdigit() and shown.isdigit() else 0.01
+    return one == other or abs(one - other) <= share * max(abs(one), abs(other)) + 1e-13
+
+
 def test_the_table_of_methods_is_what_is_registered():
     printed = CliRunner().invoke(app, ["methods", "--markdown"]).output
     assert printed in (ROOT / "docs" / "methods.md").read_text()

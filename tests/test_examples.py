@@ -13,8 +13,8 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 OPTIONAL = ("fairlearn", "jax")
 
 
-def test_there_are_eight_examples():
-    assert len(EXAMPLES) == 8
+def test_there_are_nine_examples():
+    assert len(EXAMPLES) == 9
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)

@@ -14,6 +14,7 @@ from tiebreak import (
     FiniteSum,
     Hull,
     L1Ball,
+    L2Ball,
     LeastSquares,
     Polytope,
     Problem,
@@ -31,7 +32,9 @@ from tiebreak.methods import (
     IRSCG,
     METHODS,
     MNG,
+    SBCGF,
     SBCGI,
+    ActiveSet,
     ARIPSeG,
     BiFISTA,
     BiGSAM,
@@ -93,7 +96,7 @@ def test_methods_for_convex_objectives_refuse_others():
     upper = SquaredCovariance(rng.standard_normal((9, 4)), rng.integers(0, 2, 9).astype(float))
     assert upper.convex is False
     problem = Problem(upper, lower, L1Ball(1.0))
-    refusing = {"big-sam", "a-irg", "fc-bio", "switching-gradient"}
+    refusing = {"active-set", "big-sam", "a-irg", "fc-bio", "switching-gradient"}
     assert {name for name, cls in METHODS.items() if cls.convex} == refusing
     for name in METHODS:
         if name in refusing:
@@ -207,6 +210,26 @@ def test_a_first_weight_of_zero_leaves_the_mean_to_later_points(method):
     result = minimize(problem, method, x0=x0, max_iterations=20)
     assert result.success
     assert np.abs(result.x - x0).max() > 1e-3
+
+
+def test_the_active_set_of_the_lower_level_asks_nothing_of_the_upper_one():
+    hill = FiniteSum(3, 18, lambda x, indices: (-0.5 * float(x @ x), -x), convex=False)
+    problem = Problem(hill, LOWER, L1Ball(2.0))
+    with pytest.raises(ValueError, match="needs a convex upper objective"):
+        minimize(problem, "active-set")
+    alone = minimize(problem, ActiveSet(level="lower"))
+    assert alone.lower_gap_bound < 1e-12
+    begun = minimize(problem, SBCGF(initial=ActiveSet(level="lower")), max_queries=2000)
+    assert begun.history.lower.min() == pytest.approx(alone.lower, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "active-set"])
+def test_a_near_tie_beyond_the_active_set_is_not_sent_to_methods_that_refuse_it(method):
+    near = Problem(SquaredNorm(), LOWER, L2Ball(1.0), tolerance=0.1)
+    with pytest.raises(ValueError, match="L2Ball is not known to be one: leave `tolerance` out$"):
+        minimize(near, method)
+    with pytest.raises(ValueError, match="L2Ball is not known to be one: take 'pb-apg' or 'cg-bio'"):
+        minimize(near.exact, "active-set")
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_gaps_of_rivals_at_equal_samples_and_at_equal_time_have_one_reference():
     made = {}
     for task in STUDIES["rivals"].tasks(plan):
         record = {"lower_floor": 0.5, "upper_floor": 1.0, "best_lower": 1.0, "parameters": "", "status": "TIME"}
-        record |= {"seconds": 1.0, "lower": 1.0, "upper": 2.0, "solver": "one", "solver_gap": 0.0}
+        record |= {"seconds": 1.0, "lower": 1.0, "upper": 2.0, "solver": "one", "rival": None}
         if task.name == "regression/ir-scg-0.2s":  # it proves that the reference is wrong
             record["upper_floor"] = 2.5
         (outcome,) = traces({"": column}, seeds=1, **record)[""].values()
@@ -146,7 +146,8 @@ def test_gaps_of_rivals_at_equal_samples_and_at_equal_time_have_one_reference():
     section = STUDIES["rivals"].section(plan, Runs(made))
     samples, time = (figure.panels[1].lines for figure in section.figures[:2])
     assert {float(line.y[-1]) for line in (*samples, *time)} == {0.5}
-    assert section.tables[-1].rows[0][7] == "certificate"
+    assert section.tables[-1].title == "Reference values"  # without CVXPY there is no table of what it finds
+    assert section.tables[-1].rows[0][3:7] == ["reference", "2.5", "2.5", "certificate"]
     assert any("worse than what runs prove" in note for note in section.notes)
 
 
@@ -182,6 +183,7 @@ def test_studies_share_runs():
     assert {key.split("-seed")[0] for key in quick & keys["regression"]} == {  # which have no budget
         "regression/minimisers",
         "regression/planted-minimisers",
+        "regression/reference",
     }
 
 
@@ -197,25 +199,38 @@ def small_parts(seed=0):
     return data.split(rng.poisson(5.0, size=(30, 40)).astype(float), seed)
 
 
-def test_a_reference_is_accurate_and_says_so():
+def test_a_reference_is_proven_and_cvxpy_agrees():
     pytest.importorskip("cvxpy")
     parts = small_parts()
-    record = solve(parts.train, parts.validation, 1.5, passes=10).record
-    assert record["solver"].startswith("Clarabel")
-    assert 0.0 <= record["lower_gap_bound"] < 1e-8
-    assert abs(record["solver_gap"]) < 1e-6 * record["upper"]
-    assert record["lower_floor"] <= record["lower"]
+    record = solve(parts.train, parts.validation, 1.5).record
+    assert record["solver"] == "active-set, solved"
+    assert record["lower_floor"] <= record["lower"] <= record["lower_floor"] + 1e-14
+    assert 0.0 <= record["lower_gap_bound"] < 1e-12
+    assert abs(record["upper_gap_bound"]) < 1e-6 * record["upper"]
     assert record["upper_floor"] <= record["upper"]
+    assert record["rival"].startswith("Clarabel")
+    assert record["rival_lower"] == pytest.approx(record["lower"], abs=1e-9)
+    assert record["rival_upper"] == pytest.approx(record["upper"], rel=1e-5)
+    assert abs(record["rival_gap"]) < 1e-6 * record["rival_upper"]
 
 
-def test_without_cvxpy_the_library_solves_the_reference_itself(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cvxpy", None)  # as if it were not installed
+def test_without_cvxpy_the_reference_is_the_same_and_nothing_is_beside_it(monkeypatch):
     parts = small_parts()
-    record = solve(parts.train, parts.validation, 1.5, passes=2000).record
-    assert record["solver"].startswith("PB-APG")
-    assert record["solver_gap"] is None
-    assert 0.0 <= record["lower_gap_bound"] < 5e-3 * np.mean(parts.train.b**2)
+    monkeypatch.setitem(sys.modules, "cvxpy", None)  # as if it were not installed
+    record = solve(parts.train, parts.validation, 1.5).record
+    assert record["solver"] == "active-set, solved"
+    assert abs(record["upper_gap_bound"]) < 1e-6 * record["upper"]
+    assert {value for name, value in record.items() if name.startswith("rival")} == {None}
     json.dumps(record, allow_nan=False)
+
+
+def test_what_cvxpy_finds_is_shown_beside_the_reference():
+    task = regression.reference_task(Plan(seeds=1), 0)
+    record = {"lower_floor": 1.0, "upper_floor": 2.0, "best_lower": 1.0, "lower": 1.0, "upper": 2.0, "solver": "one"}
+    record |= {"seconds": 0.5, "upper_at_zero": 4.0, "rival": "another", "rival_lower": 1.25, "rival_upper": 1.5}
+    runs = Runs({task.key: (task, Outcome({}, {**record, "rival_gap": 0.1, "rival_seconds": 10.0}))})
+    _, beside = regression.reference_tables(runs, regression.with_gaps(runs, {})[1])
+    assert beside.rows == [[0, 0.25, -0.5, -0.125, 0.1, "another", 10.0, "20.0"]]
 
 
 def test_a_certificate_takes_the_place_of_a_reference_that_is_worse():

@@ -7,8 +7,7 @@ import pytest
 
 from tiebreak import L1Ball, LeastSquares, Problem, SquaredNorm, certify, data
 from tiebreak.studies import demo, regression
-from tiebreak.studies.active_set import least_squares
-from tiebreak.studies.ties import Minimisers, minimisers
+from tiebreak.studies.ties import Minimisers, least_squares, minimisers
 
 RADII = pytest.mark.parametrize("radius", [0.3, 2.0, 50.0])
 

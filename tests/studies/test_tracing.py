@@ -9,9 +9,10 @@ import pytest
 
 import tiebreak
 from tiebreak import engine
+from tiebreak.active.course import Course
 from tiebreak.data import Fold
 from tiebreak.studies import dictionary, rates, references
-from tiebreak.studies.tracing import solved, trace
+from tiebreak.studies.tracing import followed, solved, trace
 
 
 def interrupted(monkeypatch, after: int = 0):
@@ -31,7 +32,7 @@ def interrupted(monkeypatch, after: int = 0):
 def reference():
     rng = np.random.default_rng(0)
     train, validation = (Fold(rng.random((4, 6)), rng.random(4)) for _ in range(2))
-    return references.solve(train, validation, 1.0, passes=500)
+    return references.solve(train, validation, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -45,10 +46,26 @@ def reference():
     ids=["rates", "old dictionary", "g* of the dictionary", "reference"],
 )
 def test_ctrl_c_ends_a_run_without_an_outcome(run, after, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cvxpy", None)  # so that the library solves references itself
+    monkeypatch.setitem(sys.modules, "cvxpy", None)  # which takes seconds
     interrupted(monkeypatch, after)
     with engine.interpreted(), pytest.raises(KeyboardInterrupt):
         run()
+
+
+def test_ctrl_c_on_a_path_is_no_end_of_it(monkeypatch):
+    aimed = Course.aim
+
+    def pressed(course, weight):
+        if np.isfinite(weight):
+            raise KeyboardInterrupt
+        aimed(course, weight)
+
+    problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 3.0]], [1.0]), tiebreak.L1Ball(2.0))
+    assert 0.0499 < followed(problem).floor() <= 0.05
+    monkeypatch.setattr(Course, "aim", pressed)
+    assert len(tiebreak.path(problem).points) == 1  # a path keeps what it has
+    with pytest.raises(KeyboardInterrupt):
+        followed(problem)
 
 
 @pytest.mark.parametrize("run", [solved, trace])

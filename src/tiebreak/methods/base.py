@@ -128,7 +128,7 @@ class Method:
                 f"the method {self.name!r} needs the projection onto the domain, and {type(part).__name__}"
                 " has none: take a method that does without, such as 'sbcgf' or 'cg-bio'"
             )
-        if self.convex and problem.upper.convex is False:
+        if self.convex and "upper" in self.levels and problem.upper.convex is False:
             raise ValueError(
                 f"the method {self.name!r} needs a convex upper objective, and {type(problem.upper).__name__} is not:"
                 " take a method for others, such as 'sbcgf' or 'cg-bio'"

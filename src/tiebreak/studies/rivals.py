@@ -63,7 +63,7 @@ class Rivals(Study):
                 table("Regression, equal time", equal_time, regression.MEASURES),
                 table("Dictionary, equal samples", atoms_queries, dictionary.MEASURES),
                 table("Dictionary, equal time", atoms_time, dictionary.MEASURES),
-                regression.accuracy_table(runs, optima),
+                *regression.reference_tables(runs, optima),
             ],
             claims(equal_time, atoms_time),
             {

@@ -14,11 +14,22 @@ import numpy as np
 import scipy.linalg
 from scipy.optimize import linprog
 
-from tiebreak.studies.active_set import Solution, least_squares
+import tiebreak
+from tiebreak.studies.tracing import solved
 
 SURE, PERHAPS = 100.0, 10_000.0  # units of accuracy: prices this near are equal; between these two it cannot be told
 INSIDE = 1e-3  # share of the radius by which a minimiser is looked for inside the ball
 MOVES = 1e-6  # relative size to which weights must be able to grow from 0
+
+
+class Solution(NamedTuple):
+    """A minimiser, as exact as rounding allows."""
+
+    x: np.ndarray
+    gradient: np.ndarray  # ∇g(x)
+    value: float  # g(x)
+    gap: float  # proven: g(x) − g* is at most this
+    rounding: float  # by how much the price of an atom may be wrong
 
 
 class Minimisers(NamedTuple):
@@ -52,9 +63,25 @@ def minimisers(A: np.ndarray, b: np.ndarray, radius: float) -> Minimisers:
     'many minimisers, a face of dimension 1'
     """
     found = least_squares(A, b, radius)
-    lower = 0.5 * float(np.mean((A @ found.x - b) ** 2))
     dimension, atoms, rank = _whole_ball(A, b, radius, found) if _vanishes(found, radius) else _face(A, b, radius, found)
-    return Minimisers(dimension, lower, float(max(found.gap, 0.0)), atoms, rank)
+    return Minimisers(dimension, found.value, found.gap, atoms, rank)
+
+
+def least_squares(A: np.ndarray, b: np.ndarray, radius: float) -> Solution:
+    """Minimise g(x) = ‖A x − b‖² / 2n over the ℓ1 ball by the active set, and price its atoms.
+
+    Examples
+    --------
+    >>> found = least_squares(np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([3.0, 1.0]), radius=2.0)
+    >>> found.x.round(12), found.gap < 1e-13
+    (array([1.6, 0.4]), True)
+    """
+    problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares(A, b), tiebreak.L1Ball(radius))
+    result = solved(problem, tiebreak.ActiveSet(level="lower"))
+    gradient = A.T @ (A @ result.x - b) / b.size
+    residual_error = np.finfo(float).eps * (np.abs(A) @ np.abs(result.x) + np.abs(b))
+    rounding = radius * float((np.abs(A).T @ residual_error).max()) / b.size
+    return Solution(result.x, gradient, float(result.lower), float(result.lower_gap_bound), rounding)
 
 
 def _vanishes(found: Solution, radius: float) -> bool:

@@ -42,6 +42,25 @@ def solved(problem: tiebreak.Problem, method: str | tiebreak.Method, **arguments
     return result
 
 
+def followed(problem: tiebreak.Problem, **arguments: Any) -> tiebreak.Path:
+    """Follow the path of a problem to its end, without a bar; an interrupted one must not be stored.
+
+    Parameters
+    ----------
+    problem, **arguments
+        As ``path`` takes them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C was pressed, which ``path`` takes as an end.
+    """
+    found = tiebreak.path(problem, progress=False, **arguments)
+    if found.status.startswith("interrupted"):
+        raise KeyboardInterrupt
+    return found
+
+
 def trace(
     problem: tiebreak.Problem,
     method: str | tiebreak.Method,
