@@ -101,11 +101,11 @@ def test_ctrl_c_saves_a_compiled_run(problem, tmp_path):
         if snapshot.phase == 1 and timer.ident is None:
             timer.start()
 
-    stopped = minimize(problem, QUICK, max_queries=10**10, checkpoint=path, callback=begin)
+    stopped = minimize(problem, QUICK, max_queries=10**9, checkpoint=path, callback=begin)
     timer.join()
     assert stopped.status is Status.INTERRUPTED
     seen = []
-    resumed = minimize(problem, QUICK, max_queries=10**10, checkpoint=path, callback=lambda s: seen.append(s) or True)
+    resumed = minimize(problem, QUICK, max_queries=10**9, checkpoint=path, callback=lambda s: seen.append(s) or True)
     assert resumed.queries.total >= stopped.queries.total
 
 

@@ -104,7 +104,7 @@ def cut_lmo_hull(domain, c, a, b, out):
     for k in range(points.shape[0]):
         values[0, k] = dot(points[k], c)
         values[1, k] = dot(points[k], a)
-    status, multiplier, i, weight_i, j, weight_j = vertex_cut(Vertices(1.0, False, False), values[0], values[1], b)
+    status, multiplier, i, weight_i, j, weight_j = vertex_cut(Vertices(1.0, False), values[0], values[1], b)
     if status != INVALID:
         for k in range(out.size):
             out[k] = weight_i * points[i, k] + weight_j * points[j, k]

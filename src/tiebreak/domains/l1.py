@@ -37,7 +37,7 @@ from tiebreak.domains.base import (
     spread_by_signs,
 )
 from tiebreak.domains.cuts.search import opening
-from tiebreak.domains.cuts.vertices import Vertices, place_vertices, step_to_vertices, vertex_cut, vertex_search
+from tiebreak.domains.cuts.vertices import SignedVertices, place_vertices, step_to_vertices, vertex_cut, vertex_search
 from tiebreak.domains.rounding import gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import checks, kernel
 from tiebreak.engine.rounding import SUBNORMAL
@@ -86,12 +86,12 @@ def lmo_step_l1_ball(domain, p, c, q, a, step, x, work):
 
 @cut_lmo.register(L1Ball)
 def cut_lmo_l1_ball(domain, c, a, b, out):
-    return place_vertices(vertex_cut(Vertices(domain.radius, True, False), c, a, b), out)
+    return place_vertices(vertex_cut(SignedVertices(domain.radius), c, a, b), out)
 
 
 @cut_step.register(L1Ball)
 def cut_step_l1_ball(domain, c, a, b, step, x, work):
-    return step_to_vertices(vertex_cut(Vertices(domain.radius, True, False), c, a, b), step, x)
+    return step_to_vertices(vertex_cut(SignedVertices(domain.radius), c, a, b), step, x)
 
 
 @project.register(L1Ball)
@@ -251,7 +251,7 @@ def weighted_l1_cut(domain, c, a, b, work):
     for k in range(c.size):
         work[k] = share[k] * c[k]
         scaled_a[k] = share[k] * a[k]
-    atoms = Vertices(domain.reach, True, False)
+    atoms = SignedVertices(domain.reach)
     status, multiplier, i, at_i, j, at_j = vertex_search(
         atoms, work, scaled_a, b, i, -math.copysign(1.0, work[i]), abs(work[i])
     )

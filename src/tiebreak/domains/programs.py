@@ -88,7 +88,7 @@ def first_units(rows: Any, most: np.ndarray, known: np.ndarray) -> np.ndarray:
     units = np.ones(known.size)
     size = np.abs(most)[:, None] + abs(rows) @ known[:, None]
     pattern = abs(rows).tocoo()
-    for i, j, value in zip(*pattern.coords, pattern.data, strict=True):
+    for i, j, value in zip(pattern.row, pattern.col, pattern.data, strict=True):
         if value > 0.0 and size[i, 0] > 0.0:
             units[j] = max(units[j] if units[j] != 1.0 else 0.0, size[i, 0] / value)
     return power_of_two(units)

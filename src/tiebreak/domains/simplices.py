@@ -116,22 +116,22 @@ def lmo_unit_simplex(domain, c, out):
 
 @cut_lmo.register(Simplex)
 def cut_lmo_simplex(domain, c, a, b, out):
-    return place_vertices(vertex_cut(Vertices(domain.scale, False, False), c, a, b), out)
+    return place_vertices(vertex_cut(Vertices(domain.scale, False), c, a, b), out)
 
 
 @cut_lmo.register(UnitSimplex)
 def cut_lmo_unit_simplex(domain, c, a, b, out):
-    return place_vertices(vertex_cut(Vertices(domain.scale, False, True), c, a, b), out)
+    return place_vertices(vertex_cut(Vertices(domain.scale, True), c, a, b), out)
 
 
 @cut_step.register(Simplex)
 def cut_step_simplex(domain, c, a, b, step, x, work):
-    return step_to_vertices(vertex_cut(Vertices(domain.scale, False, False), c, a, b), step, x)
+    return step_to_vertices(vertex_cut(Vertices(domain.scale, False), c, a, b), step, x)
 
 
 @cut_step.register(UnitSimplex)
 def cut_step_unit_simplex(domain, c, a, b, step, x, work):
-    return step_to_vertices(vertex_cut(Vertices(domain.scale, False, True), c, a, b), step, x)
+    return step_to_vertices(vertex_cut(Vertices(domain.scale, True), c, a, b), step, x)
 
 
 # Projection

@@ -2,23 +2,33 @@
 
 A loop is made of some seventy small functions. Numba compiles each of them as if it were called from Python: it optimises
 its code, makes machine code of it and a wrapper for C, and then inlines it into its callers and optimises all of it again.
-Here only the outermost function is optimised and made executable. If Numba's internals are not as expected, its own way is
-taken, which is slower to compile and otherwise the same.
+Here only the outermost function is optimised and made executable. Numba also compiles a function once more for callers with
+other options; here all options that matter are those of the function itself, and one copy serves all callers. If Numba's
+internals are not as expected, its own way is taken, which is slower to compile and otherwise the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from numba.extending import overload
+
 try:
+    from numba.core import types
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.environment import lookup_environment
     from numba.core.typed_passes import NativeLowering
+    from numba.core.typing.templates import infer, infer_global, make_overload_template
 except ImportError:  # an unknown version of Numba
     OUTER: dict[str, Any] = {}
     INNER: dict[str, Any] = {}
+
+    def stand_for(function: Callable[..., Any], chosen: Callable[..., Any], options: dict[str, Any]) -> None:
+        """Let Numba compile what ``chosen`` returns for the types of a call in place of the call of a function."""
+        overload(function, jit_options=options, strict=False)(chosen)  # type: ignore[arg-type]
 else:
 
     class _WithoutEnvironments:
@@ -42,6 +52,9 @@ else:
 
         def get_pointer_to_function(self, name: str) -> int:
             return 0
+
+        def _optimize_final_module(self) -> None:
+            """Leave it to the outermost function, which all of this code becomes part of."""
 
         def _finalize_final_module(self) -> None:
             self._finalize_dynamic_globals()
@@ -89,3 +102,20 @@ else:
 
     OUTER = {"pipeline_class": _pipeline(_OuterLowering)}
     INNER = {"pipeline_class": _pipeline(_InnerLowering), "no_cfunc_wrapper": True}
+
+    def stand_for(function: Callable[..., Any], chosen: Callable[..., Any], options: dict[str, Any]) -> None:
+        """Let Numba compile what ``chosen`` returns for the types of a call in place of the call of a function.
+
+        As Numba's ``overload``, but what was compiled for a caller is used for all others, whatever their options: all that
+        a function would inherit from its caller is among its own ``options``.
+        """
+        template: Any = make_overload_template(
+            function, chosen, {"no_cpython_wrapper": True, "nopython": True, **options}, strict=False, inline="never"
+        )
+        template._get_impl = _compiled_once
+        infer(template)
+        infer_global(function, types.Function(template))
+
+    def _compiled_once(template: Any, args: Any, keywords: Any) -> Any:
+        key = template.context, tuple(args), tuple(keywords.items())
+        return template._impl_cache.get(key) or template._build_impl(key, args, keywords)

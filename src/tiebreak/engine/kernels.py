@@ -18,6 +18,7 @@ edited or upgraded package never runs an old kernel. Whatever involves a type re
 from __future__ import annotations
 
 import functools
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,10 +28,9 @@ import numba
 import numpy as np
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
-from numba.extending import overload
 
 from tiebreak.engine.cache import DiskCache
-from tiebreak.engine.compiling import INNER, OUTER
+from tiebreak.engine.compiling import INNER, OUTER, stand_for
 from tiebreak.engine.origins import foreign, is_inside
 
 # What the compiler may do with numbers. NaN and infinity always keep their meaning: the stopping rules depend on it.
@@ -52,20 +52,26 @@ def interpreted() -> Iterator[None]:
 
 
 class _Stopwatch(event.Listener):
-    """Adds up the time in which Numba compiles; loading from disk is no part of it."""
+    """Adds up the time in which Numba compiles; loading from disk is no part of it.
+
+    Meanwhile cycles of garbage are left alone: the compiler makes many objects, nearly all of which it keeps.
+    """
 
     def __init__(self) -> None:
-        self.total, self._depth, self._began = 0.0, 0, 0.0
+        self.total, self._depth, self._began, self._collects = 0.0, 0, 0.0, False
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
-            self._began = time.perf_counter()
+            self._began, self._collects = time.perf_counter(), gc.isenabled()
+            gc.disable()
         self._depth += 1  # what a function calls is compiled within it
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
         if self._depth == 0:
             self.total += time.perf_counter() - self._began
+            if self._collects:
+                gc.enable()
 
 
 _stopwatch = _Stopwatch()
@@ -119,7 +125,7 @@ class Kernel:
         self._options = _jit_options(reorder)
         functools.update_wrapper(self, python)
         options: Any = {**self._options, **INNER, "forceinline": inline}
-        overload(self, jit_options=options, strict=False)(lambda *args: python)
+        stand_for(self, lambda *args: python, options)
 
     @functools.cached_property
     def compiled(self) -> Callable[..., Any]:
@@ -166,7 +172,7 @@ class Generic:
         self._reorder, self._light = reorder, light
         self._kernels: dict[type, Kernel] = {}
         options: Any = {**_jit_options(reorder), **INNER, "forceinline": inline}
-        overload(self, jit_options=options, strict=False)(self._implementation)
+        stand_for(self, self._implementation, options)
 
     def register(self, cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Make the decorated function the implementation for values of a class.

@@ -10,25 +10,76 @@ from typing import NamedTuple
 
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
 from tiebreak.domains.cuts.search import LIFT, MAX_PASSES, TINY, boundary_weight, crossing, improves, multiplier_of
-from tiebreak.engine import kernel
+from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import abs_argmax, abs_argmax_of_sum, argmin, argmin_of_sum, fill, scale
 
 
 class Vertices(NamedTuple):
-    """A set as this module sees it: its atoms are ``size`` on each coordinate, and some more."""
+    """A set as this module sees it: its atoms are ``size`` on each coordinate, and perhaps the origin."""
 
     size: float
-    signed: bool  # whether −size is an atom too
-    with_origin: bool  # whether the origin is one, if none is negative
+    with_origin: bool
+
+
+class SignedVertices(NamedTuple):
+    """The same for a set whose atoms are ``size`` and −``size`` on each coordinate."""
+
+    size: float
+
+
+@generic
+def best_coordinate(atoms, c):
+    """Return the coordinate of the atom with the least ⟨c, s⟩, and the largest |c_i|."""
+
+
+@best_coordinate.register(Vertices)
+def best_coordinate_vertices(atoms, c):
+    return argmin(c), abs(c[abs_argmax(c)])
+
+
+@best_coordinate.register(SignedVertices)
+def best_coordinate_signed_vertices(atoms, c):
+    i = abs_argmax(c)
+    return i, abs(c[i])
+
+
+@generic
+def best_coordinate_of_sum(atoms, p, c, q, a):
+    """Return the coordinate of the atom with the least ⟨p c + q a, s⟩."""
+
+
+@best_coordinate_of_sum.register(Vertices)
+def best_coordinate_of_sum_vertices(atoms, p, c, q, a):
+    return argmin_of_sum(p, c, q, a)
+
+
+@best_coordinate_of_sum.register(SignedVertices)
+def best_coordinate_of_sum_signed_vertices(atoms, p, c, q, a):
+    return abs_argmax_of_sum(p, c, q, a)
+
+
+@generic
+def sign_of(atoms, value):
+    """Return the sign of the best atom of a coordinate for a direction with this value there.
+
+    It takes a number, not the direction: passing arrays on would count references to them in every pass.
+    """
+
+
+@sign_of.register(Vertices)
+def sign_of_vertices(atoms, value):
+    return 0.0 if atoms.with_origin and value >= 0.0 else 1.0
+
+
+@sign_of.register(SignedVertices)
+def sign_of_signed_vertices(atoms, value):
+    return -math.copysign(1.0, value)
 
 
 @kernel
 def vertex_cut(atoms, c, a, b):
     """Return (status, multiplier, i, s_i, j, s_j) of the cut's minimiser s, which is zero elsewhere."""
-    i = abs_argmax(c)
-    size_c = abs(c[i])
-    if not atoms.signed:
-        i = argmin(c)
+    i, size_c = best_coordinate(atoms, c)
     sign = sign_of(atoms, c[i])
     if not (math.isfinite(size_c) and math.isfinite(a[i])) or math.isnan(b):
         return INVALID, math.nan, 0, 0.0, 0, 0.0
@@ -37,26 +88,12 @@ def vertex_cut(atoms, c, a, b):
     return vertex_search(atoms, c, a, b, i, sign, size_c)
 
 
-@kernel
-def sign_of(atoms, value):
-    """Return the sign of the best atom of a coordinate for a direction with this value there.
-
-    It takes a number, not the direction: passing arrays on would count references to them in every pass.
-    """
-    if atoms.signed:
-        return -math.copysign(1.0, value)
-    return 0.0 if atoms.with_origin and value >= 0.0 else 1.0
-
-
 @kernel(inline=False)
 def vertex_search(atoms, c, a, b, i, sign_i, size_c):
     """Return what :func:`vertex_cut` does, if the atom of c at coordinate i violates the cut; the largest |c_i| is given."""
-    j = abs_argmax(a)
-    size_a = abs(a[j])
+    j, size_a = best_coordinate(atoms, a)
     if not math.isfinite(size_a):
         return INVALID, math.nan, 0, 0.0, 0, 0.0
-    if not atoms.signed:
-        j = argmin(a)
     sign_j = sign_of(atoms, a[j])  # of the atom that satisfies the cut
     if sign_j * atoms.size * a[j] > b:
         return EMPTY, math.inf, j, sign_j * atoms.size, j, 0.0
@@ -80,7 +117,7 @@ def vertex_search(atoms, c, a, b, i, sign_i, size_c):
 
     for _ in range(MAX_PASSES):
         p, q = crossing(c_outside, a_outside, c_inside, a_inside)
-        k = abs_argmax_of_sum(p * per_c, c, q * per_a, a) if atoms.signed else argmin_of_sum(p * per_c, c, q * per_a, a)
+        k = best_coordinate_of_sum(atoms, p * per_c, c, q * per_a, a)
         sign_k = sign_of(atoms, p * per_c * c[k] + q * per_a * a[k])
         c_new, a_new = sign_k * c[k] * per_c, sign_k * a[k] * per_a
         is_outside = sign_k == sign_i and (k == i or sign_k == 0.0)
