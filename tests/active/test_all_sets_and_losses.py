@@ -34,10 +34,7 @@ def test_every_polytope_is_among_the_sets():
 def test_over_every_set_the_answer_is_that_of_a_conic_solver(case, share):
     rng = np.random.default_rng(SEED)
     domain, d = case.make(rng, min(6, case.largest))
-    if d > 1:
-        lower = squares(*data(1, (d + 1) // 2, d, domain.diameter))
-    else:
-        lower = squares(*data(1, 3, d, domain.diameter))
+    lower = squares(*data(1, (d + 1) // 2, d, domain.diameter))
     upper = squares(*data(2, d + 2, d, domain.diameter))
     epsilon = share * lower.objective.value(domain.middle(d))
     with interpreted():
