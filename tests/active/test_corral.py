@@ -152,7 +152,7 @@ def test_a_factor_survives_any_order_of_coming_and_going(seed):
         start[own] = rng.dirichlet(np.ones(len(own)))
     c = made(W, rng.standard_normal(size), block, start)
     for _ in range(6):
-        candidates = [i for i in range(c.counts[0])]
+        candidates = list(range(c.counts[0]))
         candidates += [c.counts[0] + b for b in range(blocks) if corral.has_others(c, b)]
         if candidates and rng.random() < 0.6:
             corral.leave(c, int(rng.choice(candidates)))

@@ -45,7 +45,7 @@ def followed(problem: Problem, x: np.ndarray | None = None, alone: bool = False)
 def test_g_alone_comes_first_and_is_all_that_is_minimised_if_so_asked():
     course, arrivals = followed(PROBLEM, alone=True)
     assert [weight for weight, *_ in arrivals] == [math.inf]
-    assert course.solver.looks[0] == 0
+    assert course.solver.passes[0] == 0
     _, both = followed(PROBLEM)
     assert both[0][0] == math.inf
     assert both[0][2] == pytest.approx(arrivals[0][2], abs=1e-14)
@@ -117,7 +117,7 @@ def test_a_level_is_found_in_few_stages_where_g_is_least_at_a_corner(seed, epsil
     """From some λ on x_λ is the corner, and g(x_λ) − g* is 0: it is no power of λ."""
     a = np.random.default_rng(seed).standard_normal(8)
     problem = Problem(LeastSquares(*data(1, 7)), LeastSquares(a[None], [3.0]), Simplex(1.0), epsilon)
-    course, arrivals = followed(problem)
+    _, arrivals = followed(problem)
     assert len(arrivals) <= 20
     assert_accurate(minimize(problem, "active-set"))
 

@@ -133,12 +133,12 @@ def test_a_level_of_no_weight_is_not_looked_at():
     problem = Problem(LeastSquares(*data(1, 5, 8)), LeastSquares(*data(2, 6, 8)), L1Ball(1.0))
     solver = Solver(problem, problem.center)
     run(solver)
-    assert solver.looks[0] == 0
-    assert solver.looks[1] > 0
+    assert solver.passes[0] == 0
+    assert solver.passes[1] > 0
     solver.aim((1.0, 0.0))
-    before = solver.looks[1]
+    before = solver.passes[1]
     run(solver)
-    assert solver.looks[1] == before
+    assert solver.passes[1] == before
     assert gap(problem, solver.x, (1.0, 0.0)) <= 1e-13
 
 
