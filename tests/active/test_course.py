@@ -111,6 +111,32 @@ def test_g_that_nearly_vanishes_in_the_middle_of_the_set_is_measured_elsewhere(o
     assert result.upper == pytest.approx(expected.upper, rel=1e-4 + 100.0 * offset)
 
 
+@pytest.mark.parametrize("radius", [1.0, 1e2, 1e4, 1e7])
+def test_g_that_is_least_in_the_middle_of_a_large_set(radius):
+    """The corners of the set tell nothing of how much g varies where it matters."""
+    for d in (1, 3):
+        lower = LeastSquares(40.0 * np.vstack([np.eye(d), np.eye(d)]), np.repeat([2.0, -2.0], d))
+        exact = minimize(Problem(SquaredNorm(np.full(d, -3.0)), lower, L1Ball(radius)), "active-set")
+        np.testing.assert_allclose(exact.x, 0.0, atol=1e-5)
+        assert_accurate(exact)
+        near = minimize(Problem(SquaredNorm(np.full(d, -3.0)), lower, L1Ball(radius), 1e-2), "active-set")
+        reach = math.sqrt(2e-2 * d) / 40.0  # g = 2 + 1600 ‖x‖² / 2 d
+        np.testing.assert_allclose(near.x, -reach / math.sqrt(d), rtol=1e-4)
+        assert_accurate(near)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3])
+@pytest.mark.parametrize("seed", range(12))
+def test_f_that_is_zero_in_the_middle_of_the_set_and_at_a_minimiser_of_g(seed, epsilon):
+    """Nothing tells how much f varies but the minimiser of g that is found first, and f may be 0 there, too."""
+    rng = np.random.default_rng(seed)
+    A, a, B = rng.standard_normal((2, 6)), 0.5 * rng.standard_normal(2), rng.standard_normal((2, 6))
+    problem = Problem(LeastSquares(B, np.zeros(2)), LeastSquares(A, a), L1Ball(2.0), epsilon)
+    result = minimize(problem, "active-set", max_queries=2000)
+    assert_accurate(result, f_unit=1.0)
+    assert result.iterations <= 60
+
+
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-2, 1e-1])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_level_is_found_in_few_stages_where_g_is_least_at_a_corner(seed, epsilon):

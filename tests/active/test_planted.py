@@ -123,3 +123,40 @@ def test_a_certificate_of_any_point_is_true_and_that_of_the_solution_sharp(kind)
         check(made, sharp)
         assert sharp.lower_gap_bound <= 1e-10 * g_span
         assert 0.0 <= sharp.upper_gap_bound <= 1e-5 * f_span
+
+
+def planted_inside(seed: int, radius: float) -> Planted:
+    """Make one whose g is strongly convex and least, but not 0, inside of a ball: residuals are orthogonal to columns."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    half = np.triu(rng.integers(-9, 10, (d, d)), 1) + np.diag(rng.choice([-1, 1, 40], d))  # of a condition up to 10^6
+    x, off = rng.integers(-3, 4, d), rng.integers(0, 5, d)
+    fit = half @ x
+    lower = LeastSquares(np.vstack([half, half]), np.concatenate([fit + off, fit - off]))
+    B, b = rng.integers(-3, 4, (2 * d, d)), rng.integers(-3, 4, 2 * d)
+    upper = [LeastSquares(B, b), SquaredNorm(b[:d])][seed % 2]
+    return Planted(Problem(upper, lower, L1Ball(radius)), x.astype(float), value(upper, x))
+
+
+@pytest.mark.parametrize("radius", [16.0, 2.0**10, 2.0**24])
+def test_what_strong_convexity_proves_is_true_however_large_the_set_is(radius):
+    rng = np.random.default_rng(1)
+    for seed in range(20):
+        made = planted_inside(seed, radius)
+        problem, d = made.problem, made.problem.dimension
+        best = value(problem.lower, made.x)
+        with interpreted():
+            result = minimize(problem, "active-set")
+            certificates = [result.certificate, certify(problem, made.x, bundle=3)]
+            for step in (1e-12, 1e-6, 1e-3, 1.0):
+                x = made.x + step * (problem.domain.random_point(rng, d) - made.x)
+                certificates += [certify(problem, x), certify(problem, x, bundle=3)]
+        for found in certificates:
+            f, g = value(problem.upper, found.x), value(problem.lower, found.x)
+            assert Fraction(found.floors.lower) <= best <= Fraction(found.floors.best_lower), seed
+            assert Fraction(found.floors.upper) <= made.f, seed
+            assert Fraction(found.upper_gap_bound) >= f - made.f, seed
+            assert Fraction(found.lower_gap_bound) >= g - best, seed
+        f_unit, g_unit = (max(level.value(np.zeros(d)), level.value(made.x)) for level in (problem.upper, problem.lower))
+        assert result.lower_gap_bound <= 1e-10 * g_unit, seed
+        assert abs(result.upper_gap_bound) <= 1e-4 * f_unit, seed  # rounding leaves no more at a condition of 10^6

@@ -29,9 +29,12 @@ from tiebreak.driver import limits
 from tiebreak.engine import interpreted
 
 SQUARES = Problem(make_objective("least-squares", seed=1), make_objective("least-squares", seed=2), L1Ball(6.0))
+ROWS, TARGETS = linear_data(3)
+MANY = LeastSquares(np.vstack([ROWS, ROWS[::-1] + 1.0, ROWS - 1.0]), np.tile(TARGETS, 3))  # squares that are summed up first
 PROBLEMS = {
     "squares": SQUARES,
     "squares, near": SQUARES._replace(tolerance=1e-3),
+    "many rows": Problem(MANY, LeastSquares(np.tile(ROWS, (8, 1)), np.arange(96.0) % 7.0), L1Ball(6.0)),
     "logistic": Problem(make_objective("huber", seed=1), make_objective("logistic", "csr", seed=2), L1Ball(3.0)),
     "logistic, near": Problem(make_objective("huber", seed=1), make_objective("logistic", "csr", seed=2), L1Ball(3.0), 1e-3),
 }
