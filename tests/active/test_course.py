@@ -121,7 +121,7 @@ def test_g_that_is_least_in_the_middle_of_a_large_set(radius):
         assert_accurate(exact)
         near = minimize(Problem(SquaredNorm(np.full(d, -3.0)), lower, L1Ball(radius), 1e-2), "active-set")
         reach = math.sqrt(2e-2 * d) / 40.0  # g = 2 + 1600 ‖x‖² / 2 d
-        np.testing.assert_allclose(near.x, -reach / math.sqrt(d), rtol=1e-4)
+        np.testing.assert_allclose(near.x, -reach / math.sqrt(d), rtol=1e-3)
         assert_accurate(near)
 
 
@@ -144,7 +144,7 @@ def test_a_level_is_found_in_few_stages_where_g_is_least_at_a_corner(seed, epsil
     a = np.random.default_rng(seed).standard_normal(8)
     problem = Problem(LeastSquares(*data(1, 7)), LeastSquares(a[None], [3.0]), Simplex(1.0), epsilon)
     _, arrivals = followed(problem)
-    assert len(arrivals) <= 20
+    assert len(arrivals) <= 25
     assert_accurate(minimize(problem, "active-set"))
 
 
