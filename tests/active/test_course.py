@@ -178,6 +178,42 @@ def test_the_level_is_kept_by_enough_to_be_proven_where_g_varies_little_beside_i
         assert_accurate(result)
 
 
+@pytest.mark.parametrize("rows", [1, 7, 20])
+def test_levels_of_logistic_losses_are_kept_and_proven_to_be(rows):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 9))
+        A, y = rng.standard_normal((rows, d)), np.where(rng.random(rows) < 0.5, 1.0, -1.0)
+        domain = Simplex(1.0) if seed % 2 else L1Ball(1.0)
+        problem = Problem(LeastSquares(*data(seed, 2, d)), Logistic(0.1 * A, y), domain)
+        for share in (1e-6, 1e-3):
+            near = problem._replace(tolerance=share * problem.lower.value(problem.center))
+            result = minimize(near, "active-set", max_queries=10_000)
+            assert result.within is True, (seed, share)
+            assert result.upper_gap_bound <= 1e-6 * max(problem.upper.value(problem.center), result.upper), (seed, share)
+
+
+@pytest.mark.parametrize("unit", [1e-16, 1.0, 1e16])
+def test_f_that_is_zero_in_the_middle_of_the_set_where_every_point_is_near_enough(unit):
+    A, _ = data(3, 7, 5)
+    for lower in (Logistic(data(4, 1, 5)[0], [1.0]), LeastSquares(*data(5, 3, 5))):
+        result = minimize(
+            Problem(unit * LeastSquares(A, np.zeros(7)), lower, L1Ball(1.0), 1e3), "active-set", max_queries=4000
+        )
+        assert result.status is Status.SOLVED
+        assert result.upper <= 1e-6 * unit
+        assert result.within is True
+
+
+def test_a_narrow_huber_loss_is_minimised_as_well_as_its_rounding_allows():
+    """It is curved only where residuals are tiny, and the first weight is too large for f to be seen."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        lower = Huber(rng.standard_normal((1, 5)), 0.1 * rng.standard_normal(1), delta=1e-6)
+        result = minimize(Problem(SquaredNorm(np.zeros(5)), lower, Simplex(1.0)), "active-set")
+        assert_accurate(result, f_unit=1.0)
+
+
 def test_a_course_that_was_stored_goes_on_with_the_same_bits():
     for problem in (
         PROBLEM,
