@@ -85,6 +85,8 @@ def factor_error(c):
         for j in range(i + 1):
             total += c.factor[i, j] * c.factor[i, j]
         wanted = reduced_gram(c, c.order[i], c.order[i])
+        if not wanted > 0.0:
+            return math.inf
         worst = max(worst, abs(total - wanted) / wanted)
     return worst
 

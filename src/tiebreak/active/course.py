@@ -39,13 +39,16 @@ GROWTH, LEAST_GROWTH = (
 FALL = 1e-4  # the same while rounding of λ g hides f
 MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
+NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
+ACCEPTABLE = (
+    1e-6  # difference between f and its bound, relative to how f varies, that need not become smaller at g's expense
+)
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
 VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
 PRICE_ROUNDING = 16.0  # the same, in units of what rounding does to a price
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
-FIRST_STAGE = 2  # number of the first stage at which f counts
 MOST_STAGES = 50  # stages of a search for a level
 LEAST_SHARE = 0.02  # distance of a new λ from the ends of its bracket, as a share of it
 TINY = 1e-300  # least distance of g from its floor
@@ -56,7 +59,7 @@ POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing el
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
-    *("falling", "middle_fall", "again", "bracket", "growth", "sharpest", "noise"),
+    *("falling", "middle_fall", "again", "bracket", "growth", "sharpest", "noise", "asks_f"),
 )
 
 
@@ -122,6 +125,7 @@ class Course:
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
         self.again = False  # whether λ begins anew
+        self.asks_f = False  # whether the minimiser of f is to be found before λ is chosen
         self.bracket = math.inf  # how far apart both ends were, in log λ
         self.growth, self.sharpest = (
             GROWTH,
@@ -156,7 +160,9 @@ class Course:
             return
         self.stages += 1
         if math.isinf(self.weight):
-            self.answer, self.finished = self.solver.x, self._alone and not self._looks_closer()
+            self._arrive_at_minimiser_of_g()
+        elif self.weight == 0.0:
+            self._arrive_at_minimiser_of_f()
         elif self._has_new_unit():
             self.answer = self.solver.x
         elif self.is_tie:
@@ -169,6 +175,8 @@ class Course:
         self.weight = weight
         if math.isinf(weight):
             self.solver.aim((0.0, 1.0))
+        elif weight == 0.0:
+            self.solver.aim((1.0, 0.0))
         else:
             self.solver.aim((1.0, weight) if weight < 1.0 else (1.0 / weight, 1.0))
 
@@ -176,47 +184,66 @@ class Course:
     def stage(self) -> bool:
         """Make one pass for the λ of this stage; return whether x is x_λ."""
         self.arrived = self.solver.cycle()
-        if self.arrived:  # before, a look may be a rough one
+        if self.arrived and self.weight > 0.0:  # before, a look may be a rough one
             self.least = min(self.least, self.solver.seen.g)
             self.noise = min(self.noise, self.solver.noise / self.solver.weight[1])
         if self.arrived and math.isinf(self.weight):
             found = self.solver.seen.g - self.solver.gap - self.solver.noise
             self.floor = max(found, float(self._problem.lower.floor))
-            if not self._alone:
-                self._measure()
         return self.arrived
 
-    def _measure(self) -> None:
-        """Find out how much both levels vary where it matters: between the middle of Z and the minimiser of g just found.
+    def _arrive_at_minimiser_of_g(self) -> None:
+        """See how much both levels vary where it matters, at the price of two passes over f and one over g.
 
-        It takes two passes over the data of f, and one or two over those of g.
+        That is between the middle of Z and this minimiser; where the middle is a minimiser too, the minimiser of f tells.
         """
-        problem, solver, middle = self._problem, self.solver, self._problem.center
-        falls = []
-        for point in (middle, solver.x):
-            value, slope = solver.evaluate(0, point)
-            span = float(slope @ (problem.domain.lmo(-slope) - problem.domain.lmo(slope)))
-            falls.append(min(span, value - float(problem.upper.floor)))
-        value, _ = solver.evaluate(1, middle)
+        self.answer = self.solver.x
+        if self._alone:
+            self.finished = not self._looks_closer()
+            return
+        self.measure()
+
+    def measure(self) -> None:
+        """Do so."""
+        upper, middle = self._problem.upper, self._problem.center
+        found = upper.survey(self.solver.x)
+        self.solver.passes[0] += 1
+        if found.value - float(upper.floor) <= NONE_LEFT * found.value_error:
+            self.finished = True  # f is as small as it can be
+            return
+        here = self._fall(found.value, found.gradient)
+        self.middle_fall = self._fall(*self.solver.evaluate(0, middle))
+        value, _ = self.solver.evaluate(1, middle)
+        self.units = [max(here, self.middle_fall), value - self.least]
+        self.asks_f = not value - self.least > BARELY * abs(value)
+
+    def _fall(self, value: float, slope: np.ndarray) -> float:
+        """Return by how much f may fall on Z from a point with this value and slope."""
+        span = float(slope @ (self._problem.domain.lmo(-slope) - self._problem.domain.lmo(slope)))
+        return min(span, value - float(self._problem.upper.floor))
+
+    def _arrive_at_minimiser_of_f(self) -> None:
+        """Take its g for how much g varies, and be done if it is no larger than it may be."""
+        self.asks_f = False
+        x = self.solver.x
+        value, _ = self.solver.evaluate(1, x)
         gain = value - self.least
-        if not gain > BARELY * abs(value):  # the middle is a minimiser, too; a corner that is good for f may not be
-            gain = max(solver.evaluate(1, problem.domain.lmo(slope))[0] - self.least, 0.0)
-        self.middle_fall = falls[0]
-        self.units = [max(falls), gain]
+        self.units = [max(self.units[0], 0.0), gain]
+        if value <= max(self.level, self.least + BARELY * abs(value)):
+            self.answer, self.finished = x, True
 
     def _has_new_unit(self) -> bool:
         """Return whether f varies much less than it seemed: g may have minimisers that are arbitrarily bad for f."""
         now = max(self.middle_fall, self.solver.seen.f - float(self._problem.upper.floor))
-        self.again = now < MUCH_LESS * self.units[0]
+        self.again = 0.0 < now < MUCH_LESS * self.units[0]
         if self.again:
             self.units[0] = now
-            self.stages = FIRST_STAGE - 1
         return self.again
 
     @property
     def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:
         """The λ that bound f* best, and where: at x_λ, and None for the answer."""
-        if math.isinf(self.weight):
+        if not 0.0 < self.weight < math.inf:
             return ()
         x = self.solver.x
         here = (self.weight, None if np.array_equal(x, self.answer) else x)
@@ -230,7 +257,9 @@ class Course:
 
     def _depart(self) -> None:
         """Choose the next λ."""
-        if math.isinf(self.weight) or self.again:
+        if self.asks_f:
+            self.aim(0.0)
+        elif math.isinf(self.weight) or self.weight == 0.0 or self.again:
             self.again = False
             self.aim(self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
         elif self.is_tie:
@@ -267,11 +296,12 @@ class Course:
         if not blurred or excess < self.excess:
             self.excess, self.answer = excess, self.solver.x
         # Where g is large and hardly varies, its rounding may hide f from the first λ on.
-        self.falling = blurred and (self.falling or self.stages == FIRST_STAGE) and self.weight > LEAST_WEIGHT * self.unit
-        if blurred and not self.falling:  # the best λ lies between this one and the last one
-            self.growth = math.sqrt(self.growth)
-        elif not blurred:
+        hidden = blurred and math.isnan(self.sharpest) and excess > ACCEPTABLE * self.units[0]
+        self.falling = hidden and self.weight > LEAST_WEIGHT * self.unit
+        if not blurred:
             self.sharpest = self.weight
+        elif not self.falling:  # the best λ lies between this one and the last one
+            self.growth = LEAST_GROWTH / 2.0 if math.isnan(self.sharpest) else math.sqrt(self.growth)
         self.finished = done or self.growth < LEAST_GROWTH or self.weight >= LARGEST_WEIGHT * self.unit
 
     def _looks_closer(self) -> bool:

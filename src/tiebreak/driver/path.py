@@ -230,6 +230,8 @@ class _Walk:
         course.aim(weight)
         while not course.stage():
             pass
+        if math.isinf(weight):
+            course.measure()
         x = solver.x
         if math.isinf(weight):
             look, certificate = examine(self.problem, x, self.floors)

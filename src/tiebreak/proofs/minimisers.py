@@ -126,6 +126,8 @@ def by_exact_fit(problem: Problem, model: LeastSquares, mean: Mean, smoothness: 
     root = np.sqrt(model.weights / model.n_samples)
     # Rows that no atom has an entry in are the same everywhere on the face.
     idle = (_sizes(model, np.column_stack([np.abs(mean.atoms), np.abs(mean.bases)])) == 0.0).all(axis=1)
+    if idle.all():
+        return math.inf if model.targets.any() else _at(problem, mean, 0.0, smoothness)
     least = _least_singular_value(mean.image[~idle].T, mean.image_error)
     if not least > 0.0 or model.targets[idle].any():
         return math.inf
