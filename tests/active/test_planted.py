@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -70,6 +71,7 @@ def check(made: Planted, certificate: Any) -> None:
     problem, x = made.problem, certificate.x
     f, g = value(problem.upper, x), value(problem.lower, x)
     assert Fraction(certificate.floors.upper) <= made.f
+    assert math.isinf(certificate.ceiling) or Fraction(certificate.ceiling) >= made.f
     assert Fraction(certificate.floors.lower) <= 0
     assert Fraction(certificate.floors.best_lower) >= 0
     assert Fraction(certificate.upper_gap_bound) >= f - made.f
@@ -155,6 +157,7 @@ def test_what_strong_convexity_proves_is_true_however_large_the_set_is(radius):
             f, g = value(problem.upper, found.x), value(problem.lower, found.x)
             assert Fraction(found.floors.lower) <= best <= Fraction(found.floors.best_lower), seed
             assert Fraction(found.floors.upper) <= made.f, seed
+            assert math.isinf(found.ceiling) or Fraction(found.ceiling) >= made.f, seed
             assert Fraction(found.upper_gap_bound) >= f - made.f, seed
             assert Fraction(found.lower_gap_bound) >= g - best, seed
         f_unit, g_unit = (max(level.value(np.zeros(d)), level.value(made.x)) for level in (problem.upper, problem.lower))
