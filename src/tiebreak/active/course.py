@@ -37,8 +37,10 @@ GROWTH, LEAST_GROWTH = (
     2.0,
 )  # factor of λ from one stage to the next, at first and where the search for the best λ ends
 FALL = 1e-4  # the same while rounding of λ g hides f
+NEAR_TIE = 1e-6  # distance of g from its minimum, relative to how it varies, at which f is measured anew
 MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
+BARELY_ANY = 1e-8  # the same, as a share of how g varies on all of Z
 NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
 ACCEPTABLE = (
     1e-6  # difference between f and its bound, relative to how f varies, that need not become smaller at g's expense
@@ -59,7 +61,7 @@ POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing el
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
-    *("falling", "middle_fall", "again", "bracket", "growth", "sharpest", "noise", "asks_f"),
+    *("falling", "middle_fall", "again", "bracket", "growth", "sharpest", "noise", "asks_f", "range"),
 )
 
 
@@ -125,6 +127,7 @@ class Course:
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
         self.again = False  # whether λ begins anew
+        self.range = math.nan  # how much g varies between the minimisers of both levels, or more
         self.asks_f = False  # whether the minimiser of f is to be found before λ is chosen
         self.bracket = math.inf  # how far apart both ends were, in log λ
         self.growth, self.sharpest = (
@@ -172,13 +175,14 @@ class Course:
 
     def aim(self, weight: float) -> None:
         """Begin the stage of a λ."""
+        widens = not 0.0 < self.weight < math.inf  # one level alone tells little of how far both together lead
         self.weight = weight
         if math.isinf(weight):
             self.solver.aim((0.0, 1.0))
         elif weight == 0.0:
-            self.solver.aim((1.0, 0.0))
+            self.solver.aim((1.0, 0.0), widens=widens)
         else:
-            self.solver.aim((1.0, weight) if weight < 1.0 else (1.0 / weight, 1.0))
+            self.solver.aim((1.0, weight) if weight < 1.0 else (1.0 / weight, 1.0), widens=widens)
 
     @quiet
     def stage(self) -> bool:
@@ -193,7 +197,7 @@ class Course:
         return self.arrived
 
     def _arrive_at_minimiser_of_g(self) -> None:
-        """See how much both levels vary where it matters, at the price of two passes over f and one over g.
+        """See how much both levels vary where it matters, at the price of three passes over f and two over g.
 
         That is between the middle of Z and this minimiser; where the middle is a minimiser too, the minimiser of f tells.
         """
@@ -205,17 +209,14 @@ class Course:
 
     def measure(self) -> None:
         """Do so."""
-        upper, middle = self._problem.upper, self._problem.center
-        found = upper.survey(self.solver.x)
-        self.solver.passes[0] += 1
-        if found.value - float(upper.floor) <= NONE_LEFT * found.value_error:
-            self.finished = True  # f is as small as it can be
-            return
-        here = self._fall(found.value, found.gradient)
-        self.middle_fall = self._fall(*self.solver.evaluate(0, middle))
-        value, _ = self.solver.evaluate(1, middle)
-        self.units = [max(here, self.middle_fall), value - self.least]
-        self.asks_f = not value - self.least > BARELY * abs(value)
+        middle = self._problem.center
+        self.finished = self._at_floor()
+        here, self.middle_fall = (self._fall(*self.solver.evaluate(0, point)) for point in (self.solver.x, middle))
+        value, slope = self.solver.evaluate(1, middle)
+        gain = self.range = value - self.least
+        self.units = [max(here, self.middle_fall), gain]
+        most = self.solver.evaluate(1, self._problem.domain.lmo(-slope))[0] - self.least
+        self.asks_f = not gain > max(BARELY * abs(value), BARELY_ANY * most)
 
     def _fall(self, value: float, slope: np.ndarray) -> float:
         """Return by how much f may fall on Z from a point with this value and slope."""
@@ -227,18 +228,30 @@ class Course:
         self.asks_f = False
         x = self.solver.x
         value, _ = self.solver.evaluate(1, x)
-        gain = value - self.least
-        self.units = [max(self.units[0], 0.0), gain]
+        self.range = value - self.least
+        if not self.units[1] > BARELY * abs(value):
+            self.units[1] = self.range
         if value <= max(self.level, self.least + BARELY * abs(value)):
             self.answer, self.finished = x, True
 
     def _has_new_unit(self) -> bool:
         """Return whether f varies much less than it seemed: g may have minimisers that are arbitrarily bad for f."""
-        now = max(self.middle_fall, self.solver.seen.f - float(self._problem.upper.floor))
-        self.again = 0.0 < now < MUCH_LESS * self.units[0]
-        if self.again:
-            self.units[0] = now
-        return self.again
+        g, now = self.solver.seen.g, max(self.middle_fall, self.solver.seen.f - float(self._problem.upper.floor))
+        at_tie = g - self.least <= NEAR_TIE * self.units[1]  # else a small λ is why f is small
+        if not (at_tie and now < MUCH_LESS * self.units[0]):
+            return False
+        if self._at_floor():
+            self.finished = g <= (self.level if not self.is_tie else self.floor + SAFETY * self.units[1])
+            return self.finished
+        self.units[0], self.again = now, True
+        return True
+
+    def _at_floor(self) -> bool:
+        """Return whether f is as small as it can be, up to its rounding, at the price of a pass."""
+        upper = self._problem.upper
+        found = upper.survey(self.solver.x)
+        self.solver.passes[0] += 1
+        return found.value - float(upper.floor) <= NONE_LEFT * found.value_error
 
     @property
     def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:
@@ -252,7 +265,7 @@ class Course:
     @property
     def unit(self) -> float:
         """The λ at which both levels vary alike."""
-        f, g = self.units
+        f, g = self.units[0], max(self.range, self.tolerance)
         return f / g if f > 0.0 and g > 0.0 else 1.0
 
     def _depart(self) -> None:

@@ -40,6 +40,7 @@ LONGEST = 1e6  # step of a search
 SHORTER = 1e-3  # factor of the longest step that may do, when no shorter one is known to be too short
 CORRECTIONS = 2  # cycles that are made, whatever the gap, after a closer look was taken
 FAR = 1e4  # reach of the first search, in units of the length of a step along the gradient
+WIDER = 10.0  # factor by which the reach of another objective must be larger to be taken
 FARTHER = 1e3  # factor by which it grows where its end is met
 TOUCHING = 1e-9  # distance from the end, as a share of the reach, at which it is met
 MUCH_TOO_LARGE, ENOUGH_ROOM = 1e3, 10.0  # factors by which a reach exceeds what is needed: before and after it is reduced
@@ -190,8 +191,12 @@ class Solver:
 
     # Cycles
 
-    def aim(self, weight: tuple[float, float], enough: float = 0.0) -> None:
-        """Minimise another weighted sum from now on, until the gap is small enough or due to rounding."""
+    def aim(self, weight: tuple[float, float], enough: float = 0.0, widens: bool = False) -> None:
+        """Minimise another weighted sum from now on, until the gap is small enough or due to rounding.
+
+        If it is very different from the last one, ``widens`` says that its minimiser may be much farther away.
+        """
+        self._widens = widens or math.isnan(self._reach)
         self.weight, self.enough = weight, enough
         self.gap = self.noise = 0.0
         self._least, self._waited, self._fall, self._owed = math.inf, 0, math.inf, 0
@@ -211,8 +216,11 @@ class Solver:
     def _cycle(self) -> bool:
         self.look()
         gap = self.price()
-        if math.isnan(self._reach) and self._confine(self._natural_reach()):
-            return False
+        if self._widens:
+            self._widens = False
+            reach = self._natural_reach()
+            if not reach <= WIDER * self._reach and self._confine(reach):
+                return False
         self._waited = 0 if gap < 0.5 * self._least else self._waited + 1
         self._least = min(gap, self._least)
         stuck = any(self._waited >= cycles and self._fall <= fall * self.noise for cycles, fall in STUCK)
@@ -414,7 +422,9 @@ class Solver:
             "passes": self.passes,
             "aim": np.array([*self.weight, self.enough, self.gap, self.noise, self._reach]),
             "around": self._around,
-            "progress": np.array([self._least, float(self._waited), self._fall, float(self._age), float(self._owed)]),
+            "progress": np.array(
+                [self._least, float(self._waited), self._fall, float(self._age), float(self._owed), float(self._widens)]
+            ),
             "base": state.base,
             "order": state.order[:m],
             "factor": state.factor[:m, :m],
@@ -437,8 +447,9 @@ class Solver:
         if not math.isnan(self._reach):
             self.blocks = [Block(where, near(domain, self._around[where], self._reach)) for where, domain in self._sets]
         self.weight = (alpha, beta)
-        self._least, waited, self._fall, age, owed = own["progress"].tolist()
+        self._least, waited, self._fall, age, owed, widens = own["progress"].tolist()
         self._waited, self._age, self._owed, self._combined = int(waited), int(age), int(owed), 0
+        self._widens = bool(widens)
         for level, refined in zip(self.levels, own["refined"], strict=True):
             if refined:
                 level.refine()

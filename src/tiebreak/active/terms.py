@@ -208,9 +208,9 @@ def evaluate(scalar, image, targets, shares, slopes, bends):
     """Return Σ shares_i ℓ(image_i, targets_i), and set its first and second derivatives."""
     total = 0.0
     for i in range(image.size):
-        value, slope = loss(scalar, image[i], targets[i])
-        total += shares[i] * value
-        slopes[i] = shares[i] * slope
+        total += shares[i] * loss(scalar, image[i], targets[i])[0]
+    for i in range(image.size):  # apart from the sum, whose order would depend on where the arrays lie
+        slopes[i] = shares[i] * loss(scalar, image[i], targets[i])[1]
         bends[i] = shares[i] * bend(scalar, image[i], targets[i])
     return total
 

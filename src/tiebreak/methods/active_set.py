@@ -27,8 +27,8 @@ from tiebreak.methods.parameters import declared, option, whole
 from tiebreak.problem import Problem
 
 # Passes over the data of a level that an iteration may take: a look; at the first one the curvature along a line; and where
-# g alone has been minimised two more, to see how both levels vary. Of rows that are summed up it is that, or a look.
-FIRST_PASSES, MOST_PASSES = 4, 3
+# g alone has been minimised three more, to see how both levels vary. Of rows that are summed up it is that, or a look.
+FIRST_PASSES, MOST_PASSES = 5, 4
 MOST_SAMPLES = 1_000_000  # samples of a stream where nothing limits them
 
 
