@@ -18,6 +18,7 @@ from cases import Case
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
 
 FEASIBILITY = 1e-10  # tightest tolerance that HiGHS allows
+DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # strategies, in the numbers of HiGHS
 ACCURACY = 1e-10  # accuracy that Clarabel is asked for; it stops earlier where rounding prevents it
 
 
@@ -78,9 +79,13 @@ class LinearModel:
             solver.deleteRows(1, np.array([self.cut], dtype=np.int32))
         solver.addRow(-np.inf, b / self.unit, count, self.columns, a @ self.lift)
         solver.changeColsCost(count, self.columns, c @ self.lift)
-        solver.clearSolver()
-        solver.run()
-        status = solver.getModelStatus()
+        for strategy in (DUAL_SIMPLEX, PRIMAL_SIMPLEX):  # one may give up on a problem that the other solves
+            solver.setOptionValue("simplex_strategy", strategy)
+            solver.clearSolver()
+            solver.run()
+            status = solver.getModelStatus()
+            if status != highspy.HighsModelStatus.kUnknown:
+                break
         if status == highspy.HighsModelStatus.kInfeasible:
             return None
         assert status == highspy.HighsModelStatus.kOptimal, solver.modelStatusToString(status)

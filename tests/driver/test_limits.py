@@ -9,7 +9,7 @@ import pytest
 from conftest import QUICK
 
 import tiebreak
-from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, LeastSquares, Problem, Status, minimize
+from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, L2Ball, LeastSquares, Problem, Status, minimize
 from tiebreak.driver import limits
 from tiebreak.driver.limits import limits_of
 from tiebreak.engine import interpreted
@@ -77,13 +77,21 @@ def test_a_time_limit_is_wall_time_and_leaves_out_bounds_that_there_is_no_time_f
     assert 17.5 <= long.wall_seconds <= 20.5  # the mock takes no time, which was kept for it
 
 
-@pytest.mark.parametrize(("tick", "chosen"), [(1.0, "sbcgf"), (0.01, "pb-apg")])
-def test_the_choice_of_a_method_goes_by_the_passes_that_a_time_limit_allows(tick, chosen, monkeypatch):
+@pytest.mark.parametrize(
+    ("domain", "tick", "chosen"),
+    [
+        (L2Ball(1.0), 1.0, "sbcgf"),
+        (L2Ball(1.0), 0.01, "pb-apg"),
+        (L1Ball(1.0), 10.0, "sbcgf"),
+        (L1Ball(1.0), 0.1, "active-set"),
+    ],
+)
+def test_the_choice_of_a_method_goes_by_the_passes_that_a_time_limit_allows(domain, tick, chosen, monkeypatch):
     rng = np.random.default_rng(0)
-    upper, lower = (LeastSquares(rng.standard_normal((40, 5)), rng.standard_normal(40)) for _ in range(2))
+    upper, lower = (LeastSquares(rng.standard_normal((40, 50)), rng.standard_normal(40)) for _ in range(2))
     monkeypatch.setattr(limits, "time", Hours(tick))
     with interpreted():
-        result = minimize(Problem(upper, lower, L1Ball(1.0)), time_limit=50.0, max_iterations=2000)
+        result = minimize(Problem(upper, lower, domain), time_limit=50.0, max_iterations=2000)
     assert result.method.name == chosen
 
 

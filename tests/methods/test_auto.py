@@ -11,11 +11,13 @@ from tiebreak import (
     PBAPG,
     SBCGF,
     SBCGI,
+    ActiveSet,
     Auto,
     Birkhoff,
     CGBiO,
     FiniteSum,
     L1Ball,
+    L2Ball,
     LeastSquares,
     Logistic,
     Problem,
@@ -59,7 +61,8 @@ def test_what_is_decided_is_told():
     assert result.method.margin == result.settings["parameters"]["margin"] == 3.0
     assert result.method.initial.name == "fista"
     assert [phase.name for phase in result.settings["phases"]] == ["fista", "sbcgf"]
-    assert isinstance(minimize(regression(), max_queries=30_000).method, PBAPG)
+    assert isinstance(minimize(regression(), max_queries=30_000).method, ActiveSet)
+    assert isinstance(minimize(regression()._replace(domain=L2Ball(4.0)), max_queries=30_000).method, PBAPG)
 
 
 def test_the_choice_follows_the_problem_and_the_budget():
@@ -68,11 +71,19 @@ def test_the_choice_follows_the_problem_and_the_budget():
 
     rng = np.random.default_rng(0)
     large = LeastSquares(rng.standard_normal((400, 4)), rng.standard_normal(400))
-    assert chosen(Problem(large, large, L1Ball(1.0))) == "pb-apg"
-    assert chosen(Problem(large, large, L1Ball(1.0)), queries=100_000) == "sbcgf"  # 125 passes are too few
-    assert chosen(Problem(large, large, L1Ball(1.0)), passes=125.0) == "sbcgf"  # the same by the clock
-    assert chosen(Problem(large, large, Birkhoff(2))) == "sbcgf"  # no projection
-    assert chosen(Problem(SquaredNorm(), LeastSquares(np.eye(4), np.ones(4)), Birkhoff(2))) == "cg-bio"  # few samples
+    assert chosen(Problem(large, large, L1Ball(1.0))) == "active-set"
+    assert chosen(Problem(large, large, L1Ball(1.0)), passes=5.0) == "active-set"  # squares are summed once
+    assert chosen(Problem(large, large, Birkhoff(2))) == "active-set"
+    wide = LeastSquares(rng.standard_normal((40, 60)), rng.standard_normal(40))
+    assert chosen(Problem(wide, wide, L1Ball(1.0)), queries=800) == "active-set"
+    assert chosen(Problem(wide, wide, L1Ball(1.0)), queries=400) == "sbcgf"  # 5 passes are too few
+    ball = Problem(large, large, L2Ball(1.0))  # it has no corners
+    assert chosen(ball) == "pb-apg"
+    assert chosen(ball, queries=100_000) == "sbcgf"  # 125 passes are too few
+    assert chosen(ball, passes=125.0) == "sbcgf"  # the same by the clock
+    plain, few = (FiniteSum(n, 4, large.value_and_gradient, convex=True) for n in (400, 4))  # no curvature is known
+    assert chosen(Problem(plain, large, Birkhoff(2))) == "sbcgf"  # no projection
+    assert chosen(Problem(SquaredNorm(), few, Birkhoff(2))) == "cg-bio"  # few samples
     rough = FiniteSum(500, 4, large.value_and_gradient, convex=False)
     assert chosen(Problem(rough, large, L1Ball(1.0))) == "cg-bio"
     rough = FiniteSum(5000, 4, large.value_and_gradient, convex=False)

@@ -25,6 +25,7 @@ from tiebreak import (
     SBCGFM,
     SBCGI,
     SBCGIM,
+    ActiveSet,
     ARIPSeG,
     Auto,
     BiFISTA,
@@ -122,12 +123,16 @@ EXACT_START = SpiderFW(step=power(2.0, 1.0, shift=2.0), period=1, level="lower")
 
 def sbcgi(case, kind=SBCGI, **more):
     slack = {} if kind is SBCGIM else {"slack": power(0.1 * case.lower_unit, 0.5)}
-    return kind(preset="paper", step=power(1.0, 1.0, shift=2.0), batch_size=8, initial=START, **slack, **more)
+    return kind(
+        **{"preset": "paper", "step": power(1.0, 1.0, shift=2.0), "batch_size": 8, "initial": START, **slack, **more}
+    )
 
 
-# A method for a case, and the largest |gap| at the upper and the lower level that it may leave on each of the two problems.
+# A method for a case, and the largest |gap| at the upper and the lower level that it may leave on each of the two problems;
+# None if it does not take that one.
 CONVERGE = {
-    "auto": (lambda case: Auto(), (5e-5, 1e-8), (0.02, 5e-5)),
+    "auto": (lambda case: Auto(), (1e-7, 1e-9), (0.02, 5e-5)),
+    "active-set": (lambda case: ActiveSet(), (1e-7, 1e-9), None),
     "sbcgi": (sbcgi, (0.01, 4e-3), (0.1, 4e-3)),  # over seeds 2e-4 to 3.3e-3 of g(0)
     "sbcgf": (lambda case: SBCGF(step=1e-4, slack=1e-9 * case.lower_unit, initial=START), (0.01, 2e-3), (2e-3, 1e-6)),
     "sbcgf-m": (lambda case: SBCGFM(step=1e-4, initial=START), (0.01, 2e-3), (2e-3, 1e-6)),
@@ -177,7 +182,7 @@ def test_a_method_solves_a_regression(name, regression):
     check(regression, make(regression), allowed)
 
 
-@pytest.mark.parametrize("name", CONVERGE)
+@pytest.mark.parametrize("name", [name for name, (_, _, allowed) in CONVERGE.items() if allowed])
 def test_a_method_finds_the_nearest_minimiser(name, nearest):
     make, _, allowed = CONVERGE[name]
     check(nearest, make(nearest), allowed)
@@ -192,13 +197,17 @@ def test_a_method_for_one_level_forgets_the_other(name, regression):
 
 
 def test_without_slack_the_cut_of_noisy_estimates_may_be_often_empty_and_f_is_lost(regression):
-    # With this seed; about one of seven shows it.
-    plain, bare = (
-        minimize(regression.problem, sbcgi(regression, kind), max_queries=BUDGET, seed=29) for kind in (SBCGI, SBCGIM)
+    def run(seed, **more):
+        return minimize(regression.problem, sbcgi(regression, **more), max_queries=BUDGET, seed=seed)
+
+    # About one seed of ten shows it; which ones depends on the last digit, and so on the machine.
+    lost, bare = next(
+        (seed, bare) for seed in range(100) if (bare := run(seed, kind=SBCGIM)).empty_cuts > 0.05 * bare.iterations
     )
-    assert plain.empty_cuts < 0.01 * plain.iterations
-    assert bare.empty_cuts > 0.2 * bare.iterations
-    assert regression.gaps(bare)[0] > 20 * abs(regression.gaps(plain)[0])
+    assert regression.gaps(bare)[0] > 0.02
+    allowed = run(lost, slack=power(regression.lower_unit, 0.5))
+    assert allowed.empty_cuts < 0.01 * allowed.iterations
+    assert abs(regression.gaps(allowed)[0]) < 0.01
 
 
 def test_arip_seg_with_the_paper_s_steps_hardly_leaves_its_start(regression):

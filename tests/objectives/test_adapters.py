@@ -117,8 +117,10 @@ def test_the_same_problem_reaches_the_same_solution_within_its_bounds(known, way
     if way == "stream":
         assert g - best.lower <= 0.2 * problem.lower.value(np.zeros(18))
     else:
-        assert result.method.name == best.method.name == "pb-apg"
-        np.testing.assert_allclose(result.x, best.x, atol=1e-6)
+        assert best.method.name == "active-set"  # which knows the curvature of the library's losses alone
+        assert result.method.name == "pb-apg"
+        same = minimize(problem, "pb-apg", max_queries=30_000)
+        np.testing.assert_allclose(result.x, same.x, atol=1e-6)
 
 
 @pytest.mark.parametrize("way", BOTH)

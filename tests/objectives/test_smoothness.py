@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tiebreak import BiFISTA, L1Ball, LeastSquares, Problem, minimize
+from tiebreak import BiFISTA, L1Ball, L2Ball, LeastSquares, Problem, minimize
 from tiebreak.engine import interpreted
 from tiebreak.objectives import constants, passes, smoothness
 from tiebreak.objectives.matrices import as_matrix
@@ -92,7 +92,7 @@ def test_an_objective_finds_its_curvature_once_and_again_when_its_data_have_chan
     upper, lower = (LeastSquares(rng.standard_normal((30, 6)), rng.standard_normal(30)) for _ in range(2))
     with interpreted():
         for _ in range(2):
-            minimize(Problem(upper, lower, L1Ball(1.0)), max_iterations=3)
+            minimize(Problem(upper, lower, L2Ball(1.0)), "pb-apg", max_iterations=3)
     assert len(made) == 2
     before = lower.lipschitz
     lower.matrix.array[:] *= 2.0
@@ -102,6 +102,7 @@ def test_an_objective_finds_its_curvature_once_and_again_when_its_data_have_chan
 def test_what_is_remembered_of_data_is_forgotten_with_them():
     objective = LeastSquares(np.random.default_rng(0).standard_normal((30, 6)), np.zeros(30))
     objective.lipschitz, objective.hessian()
+    gc.collect()  # what earlier tests have left
     known = len(constants._known)
     del objective
     gc.collect()

@@ -135,14 +135,12 @@ def on_slice(domain, c, norm_c, a, norm_a, tau, along, out):
     return max(-along - tilt, 0.0) / norm_a
 
 
-@kernel(reorder=True)
+@kernel
 def remove_part(x, factor, a, out):
     """Set out ← x − factor · a and return its norm."""
-    total = 0.0
     for i in range(x.size):
         out[i] = x[i] - factor * a[i]
-        total += out[i] * out[i]
-    return math.sqrt(total)
+    return math.sqrt(dot(out, out))
 
 
 @project.register(L2Ball)

@@ -228,7 +228,7 @@ def kernel(python: Callable[..., Any] | None = None, *, inline: bool = True, reo
         references. False for large code off the common path.
     reorder : bool
         Whether its sums may be computed in another order, and so in vector registers. Not for code that relies on how
-        rounding goes.
+        rounding goes, and not for loops that sum and write: their order depends on where the arrays lie in memory.
     """
     if python is None:
         return functools.partial(Kernel, inline=inline, reorder=reorder)

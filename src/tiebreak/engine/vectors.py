@@ -1,4 +1,8 @@
-"""Passes over vectors that the compiled loops share. Only :func:`tame` allocates, for numbers of extreme size."""
+"""Passes over vectors that the compiled loops share. Only :func:`tame` allocates, for numbers of extreme size.
+
+A loop that sums in any order writes nothing. If it did, the compiler would sum in another order where the written array lies
+close to one that is read, as they might overlap, and the last digit would depend on where arrays lie in memory.
+"""
 
 from __future__ import annotations
 
@@ -84,16 +88,6 @@ def move(x, target, step):
     """Set x ← (1 − step) x + step · target."""
     for i in range(x.size):
         x[i] += step * (target[i] - x[i])
-
-
-@kernel(reorder=True)
-def dot_and_copy(x, y, out):
-    """Set out ← y and return ⟨x, y⟩."""
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-        out[i] = y[i]
-    return total
 
 
 @kernel

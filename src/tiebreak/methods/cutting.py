@@ -23,7 +23,7 @@ import numpy as np
 from tiebreak.domains.base import EMPTY, INVALID
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
-from tiebreak.engine.vectors import dot_and_copy
+from tiebreak.engine.vectors import copy, dot
 from tiebreak.estimates import Memory, Once, estimate, exact
 from tiebreak.methods import cut_rules as rules
 from tiebreak.methods import step_rules as steps
@@ -95,7 +95,8 @@ def advance(problem, state, plan, iterations, keys):
         watch_error(plan.slack, plan.lower, state, k, moment)
         slack, risen = plan.slack.values[k], lower.value[0] - state.anchor[0]
         room = slack + margin(plan.slack, state) - risen
-        bound = room / lower.factor[0] + dot_and_copy(lower.direction, x, previous)
+        bound = room / lower.factor[0] + dot(lower.direction, x)
+        copy(x, previous)
         if not math.isfinite(bound):
             return LOWER_NOT_FINITE
         if not math.isfinite(upper.value[0]):

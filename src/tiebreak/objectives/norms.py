@@ -84,5 +84,7 @@ def accumulate_squared_norm(objective, batch, x, w, y, v, out):
         at_y = y[j] - center
         value_x += 0.5 * at_x * at_x
         value_y += 0.5 * at_y * at_y
-        out[j] += w * at_x + v * at_y
+    for j in range(x.size):  # on its own: the order of a sum must not depend on where ``out`` lies
+        center = objective.center[j] if objective.center.size > 0 else 0.0
+        out[j] += w * (x[j] - center) + v * (y[j] - center)
     return value_x, value_y

@@ -91,8 +91,8 @@ def certify(
     >>> for bundle in (1, 5, 20):
     ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_gap_bound:.1e}")
     f(x) − f* ≤ 2.5e-01
-    f(x) − f* ≤ 9.4e-04
-    f(x) − f* ≤ 1.3e-07
+    f(x) − f* ≤ 2.5e-07
+    f(x) − f* ≤ 2.5e-09
     """
     bundle = checks.whole(bundle, "bundle")
     check_problem(problem)

@@ -15,7 +15,7 @@ import numpy as np
 from tiebreak.domains.base import ACTIVE, EMPTY, FREE, INVALID
 from tiebreak.domains.cuts.search import opening
 from tiebreak.engine import generic, kernel
-from tiebreak.engine.vectors import is_modest, middle_of, reciprocal
+from tiebreak.engine.vectors import dot, is_modest, middle_of, reciprocal
 
 LOOKS = 6  # looks at most, each at two λ
 MARGIN = 0.01  # distance of the two λ from the one that is expected, relative to the range in question …
@@ -176,15 +176,13 @@ def look(domain, c, a, p, q, u, v):
 @kernel(reorder=True)
 def lay(domain, c, a, p, q, u, v, out):
     """Set out to the minimiser of ⟨p c + q a, s⟩; return ⟨a, out⟩ and how many coordinates that of ⟨u c + v a, s⟩ moves."""
-    value = 0.0
     count = 0
     for i in range(c.size):
         low, high = lower_bound(domain, i), upper_bound(domain, i)
         entry = end_of(low, high, p * c[i] + q * a[i])
         out[i] = entry
-        value += a[i] * entry
         count += 1 if entry != end_of(low, high, u * c[i] + v * a[i]) else 0
-    return value, count
+    return dot(a, out), count
 
 
 @kernel
