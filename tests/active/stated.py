@@ -123,7 +123,7 @@ def units(problem: Problem) -> tuple[float, float]:
 def assert_accurate(result: Result, f_unit: float | None = None, g_unit: float | None = None) -> None:
     """Assert that a result is proven to be as accurate as the active set promises."""
     f, g = units(result.problem)
-    f_unit, g_unit = f if f_unit is None else f_unit, g if g_unit is None else g_unit
+    f_unit, g_unit = max(f, result.upper) if f_unit is None else f_unit, g if g_unit is None else g_unit
     assert result.status is Status.SOLVED
     assert result.success
     if result.tolerance > 0.0:

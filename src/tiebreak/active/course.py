@@ -240,7 +240,7 @@ class Course:
         at_tie = g - self.least <= NEAR_TIE * self.units[1]  # else a small λ is why f is small
         if not (at_tie and now < MUCH_LESS * self.units[0]):
             return False
-        if self._at_floor():
+        if now <= self.solver.gap / self.solver.weight[0] or self._at_floor():
             self.finished = g <= (self.level if not self.is_tie else self.floor + SAFETY * self.units[1])
             return self.finished
         self.units[0], self.again = now, True
