@@ -44,6 +44,7 @@ WIDER = 10.0  # factor by which the reach of another objective must be larger to
 FARTHER = 1e3  # factor by which it grows where its end is met
 TOUCHING = 1e-9  # distance from the end, as a share of the reach, at which it is met
 MUCH_TOO_LARGE, ENOUGH_ROOM = 1e3, 10.0  # factors by which a reach exceeds what is needed: before and after it is reduced
+LEAST_NEEDED = 1e-8  # reach that is needed in any case, as a share of the first one
 SUFFICIENT = 0.1  # slope at the end of a full step, relative to that at its start, that is small enough
 
 
@@ -92,7 +93,7 @@ class Solver:
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
         d = self.dimension = problem.dimension
         self.blocks = self._sets = blocks(problem.domain, d)
-        self._reach, self._around = math.nan, x.copy()
+        self._reach, self._first_reach, self._around = math.nan, math.nan, x.copy()
         self.levels = [Level([] if alone else terms_of(problem.upper, d)), Level(terms_of(problem.lower, d))]
         self.passes = np.array([level.first_passes for level in self.levels], dtype=np.int64)
         self.slots, self._state = Slots(d), corral.empty(0, len(self.blocks))
@@ -138,7 +139,8 @@ class Solver:
             if far >= (1.0 - TOUCHING) * most and domain is not whole.domain:
                 return self._gains_farther() and self._confine(FARTHER * self._reach)
             needed, least = max(needed, far), min(least, most - far)
-        much_too_large = 0.0 < needed < least / MUCH_TOO_LARGE and not needed > self._reach / MUCH_TOO_LARGE
+        needed = max(needed, LEAST_NEEDED * self._first_reach)  # x may well be the middle itself
+        much_too_large = needed < least / MUCH_TOO_LARGE and not needed > self._reach / MUCH_TOO_LARGE
         return much_too_large and self._confine(ENOUGH_ROOM * needed)
 
     def _gains_farther(self) -> bool:
@@ -219,6 +221,7 @@ class Solver:
         if self._widens:
             self._widens = False
             reach = self._natural_reach()
+            self._first_reach = reach if math.isnan(self._first_reach) else max(reach, self._first_reach)
             if not reach <= WIDER * self._reach and self._confine(reach):
                 return False
         self._waited = 0 if gap < 0.5 * self._least else self._waited + 1
@@ -420,7 +423,7 @@ class Solver:
         kept = {
             "weights": self.weights,
             "passes": self.passes,
-            "aim": np.array([*self.weight, self.enough, self.gap, self.noise, self._reach]),
+            "aim": np.array([*self.weight, self.enough, self.gap, self.noise, self._reach, self._first_reach]),
             "around": self._around,
             "progress": np.array(
                 [self._least, float(self._waited), self._fall, float(self._age), float(self._owed), float(self._widens)]
@@ -442,7 +445,7 @@ class Solver:
         self.weights, self.passes = own["weights"], own["passes"]
         for k, level in enumerate(self.levels):
             level.restore(self.slots.atoms()[: int(own[f"images{k}"])], own[f"gram{k}"])
-        alpha, beta, self.enough, self.gap, self.noise, self._reach = own["aim"].tolist()
+        alpha, beta, self.enough, self.gap, self.noise, self._reach, self._first_reach = own["aim"].tolist()
         self._around = own["around"]
         if not math.isnan(self._reach):
             self.blocks = [Block(where, near(domain, self._around[where], self._reach)) for where, domain in self._sets]
