@@ -209,7 +209,7 @@ def with_ceiling(problem: Problem, certificate: Certificate) -> Certificate:
     if not (certificate.finite and problem.upper.convex and problem.lower.convex):
         return certificate
     if problem.tolerance == 0.0:
-        return certificate._replace(ceiling=ceiling_of(problem, certificate.x, certificate.lower_gap_bound))
+        return certificate._replace(ceiling=ceiling_of(problem, certificate.x, certificate.floors.lower))
     x, off = certificate.x.copy(), np.empty_like(certificate.x)
     if not certificate.within or not settle(problem.domain, x, off) or not np.array_equal(x, certificate.x):
         return certificate

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from tiebreak.active.threads import single_thread
-from tiebreak.domains import L1Ball, Simplex
+from tiebreak.domains import L1Ball, Simplex, settle
 from tiebreak.domains.atoms import Atom, blocks, decomposed, has_vertices
 from tiebreak.domains.rounding import eigenvalue_floor, norm_ceiling, quiet, raised
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
@@ -33,6 +33,7 @@ from tiebreak.objectives.losses import curvature
 from tiebreak.objectives.matrices import CSR
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN
 from tiebreak.problem import Problem
+from tiebreak.proofs.certificate import gap
 
 MOST_ATOMS, MOST_NUMBERS = 1500, 2e7  # atoms, and numbers of the data, with which a proof is tried
 LEAST_WEIGHT = 1e-12  # weight of an atom below which it is left out
@@ -92,12 +93,15 @@ class Mean(NamedTuple):
 
 
 @quiet
-def ceiling_of(problem: Problem, x: np.ndarray, lower_gap: float) -> float:
-    """Return a number that f* of an exact tie is proven not to exceed: infinite if no minimiser is proven to be near x."""
+def ceiling_of(problem: Problem, x: np.ndarray, lower_floor: float) -> float:
+    """Return a number that f* of an exact tie is proven not to exceed: infinite if no minimiser is proven to be near x.
+
+    ``lower_floor`` is a floor of g*.
+    """
     smoothness = smooth_ceiling(problem.upper)
     if problem.tolerance > 0.0 or not math.isfinite(smoothness):
         return math.inf
-    found = by_strong_convexity(problem, x, lower_gap, smoothness)
+    found = by_strong_convexity(problem, x, lower_floor, smoothness)
     model = _least_squares(problem.lower)
     if model is None or not has_vertices(problem.domain) or model.matrix.numbers > MOST_NUMBERS:
         return found
@@ -110,15 +114,19 @@ def ceiling_of(problem: Problem, x: np.ndarray, lower_gap: float) -> float:
         return min([found, *(proof(problem, model, mean, smoothness) for proof in proofs)])
 
 
-def by_strong_convexity(problem: Problem, x: np.ndarray, lower_gap: float, smoothness: float) -> float:
-    """Return the ceiling for a strongly convex g."""
+def by_strong_convexity(problem: Problem, x: np.ndarray, lower_floor: float, smoothness: float) -> float:
+    """Return the ceiling for a strongly convex g: all of this is about a point of Z, which x is but for rounding."""
     modulus = (1.0 - 1e-12) * float(problem.lower.known_convexity)
-    if not modulus > 0.0:
+    point, off = x.copy(), np.empty_like(x)
+    if not modulus > 0.0 or not settle(problem.domain, point, off):
         return math.inf
-    reach = raised(math.sqrt(2.0 * lower_gap / modulus), 4)
-    survey = problem.upper.survey(x)
-    slope = norm_ceiling(survey.gradient) + norm_ceiling(survey.gradient_error)
-    return _summed_up(survey.value + survey.value_error, slope * reach, 0.5 * smoothness * reach * reach)
+    f, g = (level.survey(point, off) for level in (problem.upper, problem.lower))
+    excess = gap(g.value, g.value_error + FEW_OPERATIONS * UNIT * abs(g.value), lower_floor)
+    if not excess >= 0.0:
+        return math.inf
+    reach = raised(math.sqrt(2.0 * excess / modulus), 4)
+    slope = norm_ceiling(f.gradient) + norm_ceiling(f.gradient_error)
+    return _summed_up(f.value + f.value_error, slope * reach, 0.5 * smoothness * reach * reach)
 
 
 def by_exact_fit(problem: Problem, model: LeastSquares, mean: Mean, smoothness: float) -> float:
