@@ -42,6 +42,7 @@ from tiebreak.proofs.minimisers import ceiling_of
 
 ROUNDED_DOWN = 1.0 - 1e-12  # factor that covers the rounding of sums and multiples of a few constants
 DOUBT_SHARE = 0.01  # share of a bound that rounding may have before it is made smaller
+SHARP = 1e-10  # bounds on both gaps, relative to values, that no further half-space is asked to improve
 STRIDES = (0.2, 0.5)  # steps, by turns, from x towards the point that a bundle proposes: there it takes the next half-space
 
 
@@ -164,10 +165,18 @@ def conclude(problem: Problem, look: Look, floors: Floors, multipliers: Sequence
     )
 
 
+def _is_sharp(look: Look, certificate: Certificate) -> bool:
+    """Return whether both bounds are so small that further half-spaces would gain nothing worth their passes."""
+    above, below = abs(certificate.upper_gap_bound), certificate.lower_gap_bound
+    return above <= SHARP * abs(look.f) and below <= SHARP * abs(look.g)
+
+
 @quiet
 def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundle: int) -> Certificate:
     """Return a certificate of the first of some points from the half-spaces of all, and of further ones up to a number."""
     first, floors = looks[0], certificate.floors
+    if _is_sharp(first, certificate):
+        return certificate
     x, looks, convex = first.x, list(looks), bool(problem.upper.convex)
     atoms: tuple[np.ndarray, ...] = ()
     while True:
