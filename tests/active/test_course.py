@@ -65,11 +65,11 @@ def test_a_tie_is_approached_by_growing_weights_along_which_f_grows_and_g_falls(
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 1e-1])
 def test_a_level_is_bracketed_and_the_ends_are_mixed_to_a_point_on_it(epsilon):
     course, arrivals = followed(NORM._replace(tolerance=epsilon))
-    assert course.inside is not None
-    assert course.inside.g <= course.level
-    if course.outside is not None:
-        assert course.inside.weight > course.outside.weight
-        assert course.inside.f >= course.outside.f
+    assert course.bracket.inside is not None
+    assert course.bracket.inside.g <= course.level
+    if course.bracket.outside is not None:
+        assert course.bracket.inside.weight > course.bracket.outside.weight
+        assert course.bracket.inside.f >= course.bracket.outside.f
     g = NORM.lower.value(course.answer)
     assert g <= epsilon
     total = 1.0 - math.sqrt(2.0 * epsilon)  # x = (0.1, 0.3) (1 − √2ε)
@@ -259,7 +259,7 @@ def test_the_answer_of_a_near_tie_never_leaves_the_level_once_it_has_kept_it():
     course, kept, values = Course(problem, problem.center), False, []
     while not course.finished:
         course.cycle()
-        kept = kept or course.inside is not None
+        kept = kept or course.bracket.inside is not None
         if kept:
             values.append(problem.upper.value(course.answer))
             assert problem.lower.value(course.answer) <= course.floor + 1e-2

@@ -19,6 +19,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from tiebreak.engine import kernel
 
@@ -74,6 +75,22 @@ def copy(old: Corral, new: Corral) -> None:
     s, m = old.weights.size, old.counts[0]
     new.gram[:s, :s], new.factor[:m, :m], new.order[:m] = old.gram, old.factor[:m, :m], old.order[:m]
     new.base[:], new.counts[:] = old.base, old.counts
+
+
+def factorised(state: Corral, others: np.ndarray) -> bool:
+    """Set the factor to that of some atoms; return False if they depend on each other."""
+    bases = state.base[state.block[others]]
+    gram = state.gram
+    reduced = (gram[np.ix_(others, others)] - gram[np.ix_(others, bases)]) - (
+        gram[np.ix_(bases, others)] - gram[np.ix_(bases, bases)]
+    )
+    factor, failed = scipy.linalg.lapack.dpotrf(reduced, lower=1)
+    size = gram[others, others] + gram[bases, bases]
+    if failed or (np.diag(factor) ** 2 <= DEPENDENT * size).any():
+        return False
+    m = others.size
+    state.factor[:m, :m], state.order[:m], state.counts[0] = factor, others, m
+    return True
 
 
 @kernel(inline=False, reorder=True)

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
+from tiebreak.active import corral
+from tiebreak.active.bracket import Bracket, End
 from tiebreak.active.gathering import LEVELS, Gathering
-from tiebreak.active.levels import Place
 from tiebreak.active.solver import Solver
 from tiebreak.domains.rounding import quiet
 from tiebreak.engine.randomness import Keys
@@ -52,31 +51,11 @@ PRICE_ROUNDING = 16.0  # the same, in units of what rounding does to a price
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
 MOST_STAGES = 50  # stages of a search for a level
-LEAST_SHARE = 0.02  # distance of a new λ from the ends of its bracket, as a share of it
-TINY = 1e-300  # least distance of g from its floor
-OVERSHOOT = 1.1  # exponent that carries a guess beyond the level
-SHORTEST_STEP, LONGEST_STEP = math.log(2.0), math.log(1000.0)  # range of the change of log λ while one end is missing
-STEEPEST, FLATTEST = -4.0, -0.1  # range of the power below
-POWER = -1.0  # g(x_λ) − g* goes like this power of λ, as long as nothing else is known
 
 NUMBERS = (  # those that a checkpoint keeps
-    *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages", "power"),
-    *("falling", "middle_fall", "again", "bracket", "growth", "sharpest", "noise", "asks_f", "range"),
+    *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages"),
+    *("falling", "middle_fall", "again", "growth", "sharpest", "noise", "asks_f", "range"),
 )
-
-
-class End(NamedTuple):
-    """A point of the frontier."""
-
-    weight: float  # λ
-    f: float
-    g: float
-    upper: Place
-    lower: Place
-
-    @property
-    def x(self) -> np.ndarray:
-        return self.upper.x
 
 
 class Course:
@@ -108,7 +87,7 @@ class Course:
 
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False, samples: int = 0) -> None:
         self.tolerance, self._alone = float(problem.tolerance), alone
-        self.gathering = Gathering(problem, samples)
+        self.gathering = Gathering(problem, samples, LEVELS[1:] if alone else LEVELS)
         self.under_way = False  # whether there is a solver
         if self.gathering.done:
             self._set_out(problem, x)
@@ -119,17 +98,14 @@ class Course:
         self.least, self.floor = math.inf, -math.inf  # around g*, the floor up to rounding
         self.upper_floor = -math.inf  # ≤ f*(ε), up to rounding
         self.excess = math.inf  # of f at the answer over that
-        self.inside: End | None = None  # the nearest points of the frontier on either side of the level
-        self.outside: End | None = None
+        self.bracket = Bracket()
         self.noise = math.inf  # what rounding does to a price of g
-        self.power = POWER
         self.stages = 0
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
         self.again = False  # whether λ begins anew
         self.range = math.nan  # how much g varies between the minimisers of both levels, or more
         self.asks_f = False  # whether the minimiser of f is to be found before λ is chosen
-        self.bracket = math.inf  # how far apart both ends were, in log λ
         self.growth, self.sharpest = (
             GROWTH,
             math.nan,
@@ -137,7 +113,8 @@ class Course:
 
     def _set_out(self, problem: Problem, x: np.ndarray) -> None:
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
-        sizes = [0 if name in self.gathering.sums else getattr(problem, name).n_samples for name in LEVELS]
+        drawn, levels = self.gathering.sums, {name: getattr(problem, name) for name in LEVELS}
+        sizes = [0 if name in drawn or level.endless else level.n_samples for name, level in levels.items()]
         self._sizes = np.array(sizes, dtype=np.int64)
 
     @property
@@ -146,11 +123,24 @@ class Course:
         drawn = self.gathering.drawn
         return drawn + self.solver.passes * self._sizes if self.under_way else drawn
 
+    @property
+    def needs_no_data(self) -> bool:
+        """Whether all rows are summed up, so that a pass takes next to nothing."""
+        return bool(self._sizes.max() <= 1)
+
     def gather(self, keys: Keys) -> None:
         """Draw samples of streams, and set out when there are enough."""
+        corral.rehearse()  # compiled, as a rule before the run begins
         self.gathering.draw(keys)
         if self.gathering.done:
             self._set_out(self.gathering.problem, self.answer)
+
+    def make_do(self) -> bool:
+        """Set out with what was drawn so far; return False if it is nothing."""
+        if not self.gathering.settle():
+            return False
+        self._set_out(self.gathering.problem, self.answer)
+        return True
 
     @quiet
     def cycle(self) -> None:
@@ -278,7 +268,7 @@ class Course:
         elif self.is_tie:
             self.aim(FALL * self.weight if self.falling else self.growth * self.sharpest)
         else:
-            self.aim(self._next_weight())
+            self.aim(self.bracket.next_weight(self.level, self.floor))
 
     @property
     def is_tie(self) -> bool:
@@ -332,90 +322,31 @@ class Course:
 
     def _arrive_near_level(self) -> None:
         """Bound f*(ε), and take the best point so far whose g keeps the level."""
-        end, before = self._end(), self.inside or self.outside
-        self._learn_power(end, before)
+        solver = self.solver
+        end = End(self.weight, solver.seen.f, solver.seen.g, *(solver.place(level) for level in solver.levels))
+        self.bracket.add(end, self.level, self.floor)
         above, gap, _ = self._slack()
         self.upper_floor = max(self.upper_floor, end.f + above - self.weight * self.tolerance - gap)
-        if end.g <= self.level:
-            self.inside, (self.answer, f) = end, (end.x, end.f)
-        else:
-            self.outside = end
-        if self.inside is not None and self.outside is not None:
-            self.answer, f = self._mixed(self.inside, self.outside)
-        if self.inside is not None:
-            self.excess = f - self.upper_floor
-        self.finished = self.excess <= CLOSE * self.units[0] or self.stages >= MOST_STAGES or self._is_closed()
+        if (best := self.bracket.best(solver.levels, self.level)) is not None:
+            self.answer, self.excess = best[0], best[1] - self.upper_floor
+        only_one_counts = not LEAST_WEIGHT < self.weight / self.unit < LARGEST_WEIGHT and not self.bracket.has_both
+        closed = self.bracket.is_closed or only_one_counts
+        self.finished = self.excess <= CLOSE * self.units[0] or self.stages >= MOST_STAGES or closed
         if self.finished and self._looks_closer():
-            self.finished, self.inside, self.outside, self.upper_floor = False, None, None, -math.inf
-
-    def _is_closed(self) -> bool:
-        """Return whether there is no λ left to try."""
-        if self.inside is not None and self.outside is not None:
-            return self.inside.weight <= self.outside.weight * (1.0 + 1e-9)
-        share = self.weight / self.unit
-        return not LEAST_WEIGHT < share < LARGEST_WEIGHT
-
-    def _end(self) -> End:
-        solver = self.solver
-        return End(self.weight, solver.seen.f, solver.seen.g, *(solver.place(level) for level in solver.levels))
-
-    def _mixed(self, inside: End, outside: End) -> tuple[np.ndarray, float]:
-        """Return the point between two ends at which g has its level, and f there."""
-        f, g = self.solver.levels
-        f_way, g_way = inside.upper.towards(outside.upper), inside.lower.towards(outside.lower)
-
-        def excess(step: float) -> float:
-            return g.along(inside.lower, g_way, step)[0] - self.level
-
-        step = brentq(excess, 0.0, 1.0, xtol=1e-15) if excess(0.0) < 0.0 < excess(1.0) else 0.0
-        back = 1e-15
-        while step > 0.0 and excess(step) > 0.0:  # by as much as rounding leaves
-            step, back = max(step - back, 0.0), 4.0 * back
-        return inside.x + step * f_way.x, f.along(inside.upper, f_way, step)[0]
-
-    def _learn_power(self, end: End, before: End | None) -> None:
-        """Note which power of λ the distance of g from its floor goes like."""
-        if before is not None and before.weight != end.weight:
-            a, b = (max(each.g - self.floor, TINY) for each in (before, end))
-            found = math.log(b / a) / math.log(end.weight / before.weight)
-            self.power = min(max(found, STEEPEST), FLATTEST)
-
-    def _next_weight(self) -> float:
-        """Return the λ at which g is likely to have its level: a power law between the ends, or from one of them."""
-        target = max(self.level - self.floor, TINY)
-        inside, outside = self.inside, self.outside
-        if inside is not None and outside is not None:
-            a, b = (max(end.g - self.floor, TINY) for end in (outside, inside))
-            share = math.log(target / a) / math.log(b / a) if b < a else 0.5
-            share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
-            width = math.log(inside.weight / outside.weight)
-            if width > 0.5 * self.bracket:  # the power law does not hold: one end may have reached g* itself
-                share = 0.5
-            self.bracket = width
-            return outside.weight * (inside.weight / outside.weight) ** share
-        end = inside or outside
-        assert end is not None
-        # A little further than it seems, so that the level comes to lie between two ends.
-        steps = OVERSHOOT * math.log(target / max(end.g - self.floor, TINY)) / self.power
-        low, high = (-LONGEST_STEP, -SHORTEST_STEP) if end is inside else (SHORTEST_STEP, LONGEST_STEP)
-        return end.weight * math.exp(min(max(steps, low), high))
+            self.finished, self.upper_floor = False, -math.inf
+            self.bracket.clear()
 
     # On disk
 
     def stored(self) -> dict[str, np.ndarray]:
         """Return all of this as arrays."""
-        ends = [end for end in (self.inside, self.outside) if end is not None]
         numbers = [float(getattr(self, name)) for name in NUMBERS]
         kept = {
             **self.gathering.stored(),
+            **self.bracket.stored(),
             "course.numbers": np.array([*numbers, *self.units]),
             "course.answer": self.answer,
-            "course.ends": np.array([self.inside is not None, self.outside is not None]),
         }
-        for k, end in enumerate(ends):
-            kept[f"end{k}.numbers"], kept[f"end{k}.x"] = np.array(end[:3]), end.x
-            for name, place in (("upper", end.upper), ("lower", end.lower)):
-                kept |= {f"end{k}.{name}{i}": image for i, image in enumerate(place.images)}
         return {**kept, **self.solver.stored()} if self.under_way else kept
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -427,16 +358,6 @@ class Course:
         for name, value in zip(NUMBERS, numbers, strict=True):
             setattr(self, name, type(getattr(self, name))(value))
         self.units, self.answer = [f_unit, g_unit], arrays["course.answer"]
-        ends = []
-        for k in range(int(arrays["course.ends"].sum())):
-            (weight, f, g), x = arrays[f"end{k}.numbers"].tolist(), arrays[f"end{k}.x"]
-            places = [
-                Place(x, [arrays[f"end{k}.{name}{i}"] for i in range(len(level.terms))])
-                for name, level in zip(("upper", "lower"), self.solver.levels, strict=True)
-            ]
-            ends.append(End(weight, f, g, *places))
-        inside, outside = arrays["course.ends"]
-        self.inside = ends.pop(0) if inside else None
-        self.outside = ends.pop(0) if outside else None
         if self.under_way:
+            self.bracket.restore(arrays, self.solver.levels)
             self.solver.restore(arrays)

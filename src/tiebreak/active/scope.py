@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tiebreak.active.gathering import is_summable
@@ -12,6 +13,7 @@ from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 
 LEAST_PASSES, LEAST_SUMMED = 10, 3  # passes over rows with which the active set is worth a try, and where one sums them up
+SHARE_OF_STREAMS = 10.0  # queries of a problem with a stream, in units of what its other level takes
 LARGEST = 1e60  # size of sets and data beyond which products of some of them may overflow
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
 MANY_BLOCKS = 1000  # factors from which on other methods are faster: each has atoms of its own
@@ -40,8 +42,11 @@ def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str
     return ""
 
 
-def fits(problem: Problem, passes: float) -> bool:
-    """Return whether the active set can solve a problem in some passes over its data, and in the memory that it may take."""
+def fits(problem: Problem, passes: float, queries: float = math.inf) -> bool:
+    """Return whether the active set can solve a problem in some passes over its data, and in the memory that it may take.
+
+    Where a level is a stream, ``queries`` are what both levels may take together.
+    """
     if not (problem.upper.convex and problem.lower.convex) or refusal(problem):
         return False
     d = problem.dimension
@@ -54,5 +59,7 @@ def fits(problem: Problem, passes: float) -> bool:
     else:
         atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
     total = sum(level.n_samples for level in levels)
+    if len(levels) < 2:
+        return atoms <= MOST_ATOMS and queries >= SHARE_OF_STREAMS * LEAST_PASSES * total
     needed = sum(level.n_samples * (LEAST_SUMMED if is_summed(level) else LEAST_PASSES) for level in levels)
     return atoms <= MOST_ATOMS and passes * total >= needed

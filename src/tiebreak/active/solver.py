@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from tiebreak.active import corral
 from tiebreak.active.levels import GROWTH, Level, Place
+from tiebreak.active.line import least_along
 from tiebreak.active.slots import Candidate, Slots
 from tiebreak.active.terms import terms_of
 from tiebreak.active.threads import single_thread
@@ -35,9 +35,6 @@ OLDEST_FACTOR = 16  # cycles after which a factor is made anew
 FACTOR_ERROR = 1e-9  # relative error of the diagonal that a factor may have before that
 IDLE_SHARE, LEAST_IDLE = 0.3, 32  # idle atoms, as a share of the active ones, and at least, at which they are forgotten
 MOST_ATOMS = 6000  # active atoms: their curvature takes 300 megabytes, and a factor of it some seconds
-SEARCH_STEPS = 100  # evaluations of a search along a line, at most
-LONGEST = 1e6  # step of a search
-SHORTER = 1e-3  # factor of the longest step that may do, when no shorter one is known to be too short
 CORRECTIONS = 2  # cycles that are made, whatever the gap, after a closer look was taken
 FAR = 1e4  # reach of the first search, in units of the length of a step along the gradient
 WIDER = 10.0  # factor by which the reach of another objective must be larger to be taken
@@ -45,7 +42,6 @@ FARTHER = 1e3  # factor by which it grows where its end is met
 TOUCHING = 1e-9  # distance from the end, as a share of the reach, at which it is met
 MUCH_TOO_LARGE, ENOUGH_ROOM = 1e3, 10.0  # factors by which a reach exceeds what is needed: before and after it is reduced
 LEAST_NEEDED = 1e-8  # reach that is needed in any case, as a share of the first one
-SUFFICIENT = 0.1  # slope at the end of a full step, relative to that at its start, that is small enough
 
 
 class TooManyAtomsError(MemoryError):
@@ -375,7 +371,7 @@ class Solver:
         heaviest = np.lexsort((-weights, of))
         state.base[:] = heaviest[np.searchsorted(of[heaviest], np.arange(len(self.blocks)))]
         others = np.flatnonzero((weights > 0.0) & (state.base[of] != slots))
-        if not _factorised(state, others):
+        if not corral.factorised(state, others):
             corral.rebuild(state)
 
     def _search(self, start: np.ndarray, moves: np.ndarray) -> float:
@@ -389,31 +385,7 @@ class Solver:
         def slope(step: float) -> float:
             return math.fsum(weight * level.along(first, way, step)[1] for weight, level, first, way in lines)
 
-        begin, high, high_slope = slope(0.0), 1.0, slope(1.0)
-        if max(abs(begin), abs(high_slope)) <= self.noise:  # what the objective gains or loses is rounding
-            return high
-        if not begin < 0.0:
-            return 0.0
-        low, low_slope = 0.0, begin
-        if high_slope < -SUFFICIENT * abs(begin):  # as in the tail of an exponential function
-            low, low_slope = high, high_slope
-            high = float(np.min(start[moves < 0.0] / -moves[moves < 0.0], initial=LONGEST))
-            high_slope = slope(high)
-        if high_slope <= SUFFICIENT * abs(begin):
-            return high
-        for k in range(SEARCH_STEPS):
-            share = min(max(low_slope / (low_slope - high_slope), 0.1), 0.9)
-            if k % 3 == 2:  # slopes may jump, and where they do may be near 0
-                share = 0.5 if low > 0.0 else SHORTER
-            step = low + share * (high - low)
-            now = slope(step)
-            if abs(now) <= SUFFICIENT * abs(begin):
-                return step
-            if now < 0.0:
-                low, low_slope = step, now
-            else:
-                high, high_slope = step, now
-        return low
+        return least_along(slope, start, moves, self.noise)
 
     # On disk
 
@@ -460,19 +432,3 @@ class Solver:
         state = self._state = corral.empty(int(GROWTH * len(self.slots)), len(self.blocks))
         state.base[:], state.order[:m], state.factor[:m, :m] = own["base"], own["order"], own["factor"]
         state.counts[0] = m
-
-
-def _factorised(state: corral.Corral, others: np.ndarray) -> bool:
-    """Set the factor to that of some atoms; return False if they depend on each other."""
-    bases = state.base[state.block[others]]
-    gram = state.gram
-    reduced = (gram[np.ix_(others, others)] - gram[np.ix_(others, bases)]) - (
-        gram[np.ix_(bases, others)] - gram[np.ix_(bases, bases)]
-    )
-    factor, failed = scipy.linalg.lapack.dpotrf(reduced, lower=1)
-    size = gram[others, others] + gram[bases, bases]
-    if failed or (np.diag(factor) ** 2 <= corral.DEPENDENT * size).any():
-        return False
-    m = others.size
-    state.factor[:m, :m], state.order[:m], state.counts[0] = factor, others, m
-    return True

@@ -248,7 +248,7 @@ def is_summed(objective: Any) -> bool:
 def summing_pays(objective: LeastSquares) -> bool:
     """Return whether AᵀA, once it is there, saves more than it takes: time, and the memory for it."""
     n, d = objective.matrix.shape
-    if n <= d or d > MOST_SIDE:
+    if n <= d or d > MOST_SIDE or not objective.summable:
         return False
     per_row = objective.matrix.numbers / n
     rows = TYPICAL_PASSES * 2.0 * n * per_row * SLOWER + n * (0.5 * d) ** 2

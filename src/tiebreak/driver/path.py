@@ -190,6 +190,8 @@ def path(
     """
     check_problem(problem)
     problem = problem.exact
+    if problem.upper.endless or problem.lower.endless:
+        raise ValueError("`problem` must not be one of a stream: sum its rows up first, SummedSquares(blocks)")
     ActiveSet().check(problem)
     chosen = None if weights is None else _checked_weights(weights)
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")

@@ -197,6 +197,10 @@ class Phase:
         """Whether its method asks for a record, or has come to its end, which is recorded too."""
         return self.finished or self.method.wants_record(self.state)
 
+    def conclude(self) -> None:
+        """Let its method make an answer of what there is, if it has none yet."""
+        self.method.conclude(self.state)
+
     @property
     def has_answer(self) -> bool:
         """Whether its point is worth a record."""

@@ -249,7 +249,9 @@ class Run:
 
     def _make_last_record(self, status: Status) -> None:
         """Evaluate the last point, if that is still to be done, and improve its bounds, where they prove too little."""
-        phase, x = self.phase, self.phase.answer.copy()
+        phase = self.phase
+        phase.conclude()
+        x = phase.answer.copy()
         if self._needs_record(x, status):
             queries = self.spent.total_queries
             self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.hints))

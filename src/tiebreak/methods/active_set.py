@@ -12,13 +12,14 @@ algorithms, 2025.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.active.course import Course
-from tiebreak.active.gathering import LEVELS, ROWS_PER_DRAW
+from tiebreak.active.gathering import LEVELS, rows_before
 from tiebreak.active.scope import refusal
 from tiebreak.active.terms import is_summed
 from tiebreak.engine.randomness import Keys
@@ -29,7 +30,9 @@ from tiebreak.problem import Problem
 # Passes over the data of a level that an iteration may take: a look; at the first one the curvature along a line; and where
 # g alone has been minimised three more, to see how both levels vary. Of rows that are summed up it is that, or a look.
 FIRST_PASSES, MOST_PASSES = 5, 4
+LAST_CYCLES = 200  # cycles, at most, that make an answer of what was gathered of a stream when its run ends
 MOST_SAMPLES = 1_000_000  # samples of a stream where nothing limits them
+KEPT_PASSES, KEPT_SHARE = 50, 0.02  # passes over other levels, and share of the budget, that are not spent on streams
 
 
 class State(NamedTuple):
@@ -124,9 +127,14 @@ class ActiveSet(Method):
             raise ValueError(f"the method {self.name!r} needs {reason}: {instead}")
 
     def defaults(self, problem: Problem, budget: Budget) -> Mapping[str, Callable[[], Any]]:
-        streams = sum(getattr(problem, name).endless for name in self.levels)
-        share = min(budget.queries, MOST_SAMPLES * streams) / max(streams, 1)
-        return {"samples": lambda: max(int(share), 1)} if streams else {}
+        levels = [getattr(problem, name) for name in self.levels]
+        streams = sum(level.endless for level in levels)
+        if not streams:
+            return {}
+        finite = sum(level.n_samples for level in levels if not level.endless)
+        kept = max(KEPT_PASSES * finite, KEPT_SHARE * budget.queries) if math.isfinite(budget.queries) else 0.0
+        share = min((budget.queries - kept) / streams, MOST_SAMPLES)
+        return {"samples": lambda: max(int(share), 1)}
 
     def plan(self, problem: Problem) -> Plan:
         levels = [getattr(problem, name) for name in LEVELS]
@@ -149,6 +157,17 @@ class ActiveSet(Method):
     def has_answer(self, state: State) -> bool:
         return state.course.under_way
 
+    def conclude(self, state: State) -> None:
+        """Solve the problem of the means of what was drawn of streams, where that takes no more passes over data."""
+        course = state.course
+        if not course.gathering.sums or course.stages > 0 or not (course.under_way or course.make_do()):
+            return
+        for _ in range(LAST_CYCLES if course.needs_no_data else 0):
+            if course.finished:
+                break
+            course.cycle()
+        state.x[:] = course.answer
+
     def wants_record(self, state: State) -> bool:
         return state.course.arrived
 
@@ -156,13 +175,13 @@ class ActiveSet(Method):
         return state.course.hints
 
     def cost(self, plan: Plan, t: np.ndarray) -> Cost:
-        drawing = -(-int(plan.samples[plan.endless].max(initial=0)) // ROWS_PER_DRAW)  # iterations
+        draws = rows_before(t) < plan.samples[plan.endless].max(initial=0)  # whether streams are drawn from
 
         def queries(samples: int, endless: bool, summed: bool) -> np.ndarray:
             if endless:
-                return np.clip(samples - ROWS_PER_DRAW * t, 0, ROWS_PER_DRAW)
-            passes = np.where(t <= drawing, FIRST_PASSES, MOST_PASSES)
-            return samples * np.where(t < drawing, 0, 1 if summed else passes)
+                return np.maximum(np.minimum(rows_before(t + 1), samples) - rows_before(t), 0)
+            passes = 1 if summed and samples > 1 else np.where((t == 0) | plan.endless.any(), FIRST_PASSES, MOST_PASSES)
+            return samples * np.where(draws, 0, passes)
 
         upper, lower = (queries(*each) for each in zip(*plan, strict=True))
         return Cost(upper, lower, upper, lower)

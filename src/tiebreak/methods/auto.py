@@ -61,7 +61,7 @@ class Auto(Method):
         """Return the method that fits a problem and a budget."""
         samples = problem.upper.n_samples + problem.lower.n_samples
         if math.isinf(samples):
-            return ActiveSet() if fits(problem, math.inf) else SBCGI()
+            return ActiveSet() if fits(problem, math.inf, budget.queries) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         if problem.tolerance > 0.0 or fits(problem, passes):
             return ActiveSet()

@@ -194,6 +194,9 @@ class Method:
         """Return whether the point is worth a record: not while a method only gathers what it needs to begin."""
         return True
 
+    def conclude(self, state: Any) -> None:
+        """Make an answer of what there is, where a run ends before the method has one."""
+
     def wants_record(self, state: Any) -> bool:
         """Return whether the point is worth a record before the next chunk though none is due by what was drawn.
 

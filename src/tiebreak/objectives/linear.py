@@ -30,7 +30,7 @@ from tiebreak.objectives.matrices import (
 from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
-from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares
+from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
 
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
@@ -133,7 +133,7 @@ class LeastSquares(LinearModel):
     def strong_convexity(self) -> float:
         """A number that is proven not to exceed the smallest eigenvalue of the second derivatives."""
         n, d = self.matrix.shape
-        return self.summed().strong_convexity if d <= min(n, MOST_SIDE) else 0.0
+        return self.summed().strong_convexity if d <= min(n, MOST_SIDE) and self.summable else 0.0
 
     @property
     def known_convexity(self) -> float:
@@ -143,6 +143,11 @@ class LeastSquares(LinearModel):
 
     def hessian(self) -> np.ndarray:
         return self.summed().hessian()
+
+    @property
+    def summable(self) -> bool:
+        """Whether its rows can be summed up without losing digits."""
+        return remembered(self, "summable", lambda: (are_safe(self.matrix, self.targets, self.weights), 0))
 
     def summed(self) -> SummedSquares:
         """Return the same objective with its rows summed up: in one pass over the data, and kept with them."""

@@ -22,8 +22,10 @@ from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
 from tiebreak.objectives.matrices import as_matrix
+from tiebreak.objectives.matrices.rows import smallest_size
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey
 
+LEAST_PRODUCT = 1e-290  # size of products that have all their digits, also as parts of sums
 MOST_SIDE = 5000  # side of matrices AᵀA that are made: 200 megabytes
 
 
@@ -140,6 +142,11 @@ class Summation:
             self.dimension = d
             self._quadratic, self._linear, self._square = np.zeros((d, d)), np.zeros(d), 0.0
         weights = np.ones(n) if weights is None else weights
+        if not are_safe(matrix, targets, weights):
+            raise ValueError(
+                f"rows cannot be summed up where products of two numbers and a weight are below {LEAST_PRODUCT:g} in size:"
+                " digits would be lost; rescale columns, targets or weights"
+            )
         self._quadratic += matrix.gram(weights)
         self._linear += matrix.combined(weights * targets)
         self._square += math.fsum(weights * targets**2)
@@ -169,6 +176,13 @@ class Summation:
         self.dimension = self._linear.size
         self._square, self.weight, *counts = arrays["numbers"].tolist()
         self.rows, self._blocks, self._depth = (int(count) for count in counts)
+
+
+def are_safe(matrix: Any, targets: np.ndarray, weights: np.ndarray) -> bool:
+    """Return whether products of two numbers of a row and its weight keep all their digits."""
+    number = min(matrix.smallest, smallest_size(targets))
+    weight = smallest_size(weights)
+    return number >= math.sqrt(LEAST_PRODUCT) and weight * number * number >= LEAST_PRODUCT
 
 
 def check_side(dimension: int) -> None:

@@ -251,9 +251,10 @@ def _sizes(model: LeastSquares, x: np.ndarray) -> np.ndarray:
 def _column_norms(model: LeastSquares) -> np.ndarray:
     """Return numbers that are at least the norms of the columns of √(W/n) A."""
     shares, matrix = model.weights / model.n_samples, model.matrix
-    squares = (
-        matrix.to_scipy().power(2).T @ shares if isinstance(matrix, CSR) else shares @ np.square(matrix.array, dtype=float)
-    )
+    if isinstance(matrix, CSR):
+        squares = matrix.to_scipy().astype(np.float64).power(2).T @ shares
+    else:
+        squares = shares @ np.square(matrix.array, dtype=np.float64)
     return np.sqrt(raised(squares, model.n_samples)) * (1.0 + 4.0 * UNIT)
 
 

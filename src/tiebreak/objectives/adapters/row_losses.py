@@ -45,13 +45,20 @@ class RowLoss(Oracle):
     def rows(self, batch: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix and the targets of a batch, or raise."""
         try:
-            A, b = (np.ascontiguousarray(part, dtype=np.float64) for part in batch)
+            A, b = (np.asarray(part) for part in batch)
+            if not {A.dtype.kind, b.dtype.kind} <= set("fiub"):
+                raise TypeError
+            A, b = (np.ascontiguousarray(part, dtype=np.float64) for part in (A, b))
         except (TypeError, ValueError):
-            raise OracleError(f"each batch of rows must be (A, b), two arrays, got {checks.shown(batch)}") from None
+            raise OracleError(
+                f"each batch of rows must be (A, b), arrays of real numbers, got {checks.shown(batch)}"
+            ) from None
         if A.ndim != 2 or A.shape[1] != self.dimension or b.shape != A.shape[:1]:
             raise OracleError(
                 f"each batch of rows must be (A, b) of shapes (k, {self.dimension}) and (k,), got {A.shape} and {b.shape}"
             )
+        if isinstance(self.scalar, LogLoss) and not (np.abs(b) == 1.0).all():
+            raise OracleError("the targets of logistic rows must be −1 and 1, got others: map 0 to −1")
         return A, b
 
     def unflatten(self, x: np.ndarray) -> np.ndarray:

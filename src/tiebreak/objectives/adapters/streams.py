@@ -166,21 +166,34 @@ class Stream(Computed):
 
     def sample(self, rng: np.random.Generator, size: int) -> Any:
         """Return a batch of fresh samples; raise :class:`EndOfStream` if there are not as many left."""
-        name = getattr(self.draw, "__qualname__", None) or type(self.draw).__name__
+        batch, count = self.available(rng, size)
+        if count < size:
+            found = f": it returned {count} of {size} samples" if count else ""
+            raise EndOfStream(f"`{self._source}` has come to its end{found}", self)
+        return batch
+
+    def available(self, rng: np.random.Generator, size: int) -> tuple[Any, int]:
+        """Return a batch of as many fresh samples as there are left, at most ``size``, and their number."""
         try:
             batch = self.draw(rng, size)
         except StopIteration:
-            raise EndOfStream(f"`{name}` has come to its end", self) from None
+            return None, 0
         except OracleError:
             raise
         except Exception as error:
-            raise OracleError(f"`{name}` raised {type(error).__name__}: {error}", self) from error
-        count = rows_in(batch)
-        if count is not None and count < size:
-            raise EndOfStream(f"`{name}` has come to its end: it returned {count} of {size} samples", self)
+            raise OracleError(f"`{self._source}` raised {type(error).__name__}: {error}", self) from error
+        rows = isinstance(self.value_and_grad, RowLoss) and isinstance(batch, list)
+        count = rows_in(tuple(batch) if rows else batch)  # (A, b) may well come as a list
         if count is not None and count > size:
-            raise OracleError(f"`{name}` must return as many samples as it is asked for, got {count} for {size}", self)
-        return batch
+            raise OracleError(
+                f"`{self._source}` must return as many samples as it is asked for, got {count} for {size}", self
+            )
+        return batch, size if count is None else count
+
+    @property
+    def _source(self) -> str:
+        """What errors call the source."""
+        return getattr(self.draw, "__qualname__", None) or type(self.draw).__name__
 
     def estimate(self, x: Any, samples: int = 10_000, seed: int = 0) -> tuple[float, np.ndarray]:
         """Return the value and the gradient at x of the mean over fresh samples: others than a run with this seed draws."""

@@ -7,7 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, row_dot, row_dot_and_size, row_dots, row_square
+from tiebreak.objectives.matrices.rows import (
+    add_row,
+    add_row_and_size,
+    row_dot,
+    row_dot_and_size,
+    row_dots,
+    row_square,
+    smallest_size,
+)
 
 
 class CSR(NamedTuple):
@@ -45,6 +53,11 @@ class CSR(NamedTuple):
     @property
     def largest(self) -> float:
         return float(max(self.data.max(initial=0.0), -self.data.min(initial=0.0)))
+
+    @property
+    def smallest(self) -> float:
+        """The size of the smallest number that is not 0; infinite if there is none."""
+        return smallest_size(self.data)
 
     @property
     def row_norms(self) -> np.ndarray:

@@ -7,7 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
-from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, row_dot, row_dot_and_size, row_dots, row_square
+from tiebreak.objectives.matrices.rows import (
+    add_row,
+    add_row_and_size,
+    row_dot,
+    row_dot_and_size,
+    row_dots,
+    row_square,
+    smallest_size,
+)
 from tiebreak.objectives.passes import over_blocks
 
 BLOCK_NUMBERS = 1 << 19  # numbers of the data that are turned into float64 at once
@@ -37,6 +45,12 @@ class Dense(NamedTuple):
     @property
     def largest(self) -> float:
         return float(max(self.array.max(), -self.array.min()))
+
+    @property
+    def smallest(self) -> float:
+        """The size of the smallest number that is not 0; infinite if there is none."""
+        parts = (self.array[low : low + self.rows_at_once] for low in range(0, self.array.shape[0], self.rows_at_once))
+        return min(smallest_size(part) for part in parts)
 
     @property
     def row_norms(self) -> np.ndarray:

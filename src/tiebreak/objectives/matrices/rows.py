@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from tiebreak.engine import generic
 
 
@@ -33,3 +37,9 @@ def add_row_and_size(matrix, i, weight, size, out):
 @generic(reorder=True)
 def row_square(matrix, i, unit):
     """Return ‖row i / unit‖²."""
+
+
+def smallest_size(array: np.ndarray) -> float:
+    """Return the size of the smallest number of an array that is not 0; infinite if there is none."""
+    sizes = np.abs(array)
+    return float(np.min(sizes, initial=math.inf, where=sizes > 0.0))
