@@ -38,6 +38,7 @@ GROWTH, LEAST_GROWTH = (
 FALL = 1e-4  # the same while rounding of λ g hides f
 NEAR_TIE = 1e-6  # distance of g from its minimum, relative to how it varies, at which f is measured anew
 MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
+NEGLIGIBLE = 4e-16  # rounding of g, as a share of it
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 BARELY_ANY = 1e-8  # the same, as a share of how g varies on all of Z
 NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
@@ -285,7 +286,8 @@ class Course:
         modulus = alpha * float(self._problem.upper.known_convexity) + beta * float(self._problem.lower.known_convexity)
         if modulus > 0.0 and (fall := float(solver.slope @ solver.slope) / (2.0 * modulus)) < gap:
             gap, noise = fall, 0.0
-        return self.weight * (solver.seen.g - self.least), gap / alpha, noise / alpha
+        rounding = self.weight * NEGLIGIBLE * abs(solver.seen.g)  # of the first number
+        return self.weight * (solver.seen.g - self.least), gap / alpha, max(noise / alpha, rounding)
 
     # Exact ties
 
@@ -296,7 +298,7 @@ class Course:
         done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
         if (blurred or done) and self._looks_closer():
             return
-        if not blurred or excess < self.excess:
+        if excess < max(self.excess, CLOSE * self.units[0]):
             self.excess, self.answer = excess, self.solver.x
         # Where g is large and hardly varies, its rounding may hide f from the first λ on.
         hidden = blurred and math.isnan(self.sharpest) and excess > ACCEPTABLE * self.units[0]

@@ -35,7 +35,7 @@ from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN
 from tiebreak.problem import Problem
 from tiebreak.proofs.certificate import gap
 
-MOST_ATOMS, MOST_NUMBERS = 1500, 2e7  # atoms, and numbers of the data, with which a proof is tried
+MOST_ATOMS, MOST_NUMBERS = 1500, 2e6  # atoms, and numbers of the data, with which a proof is tried
 LEAST_WEIGHT = 1e-12  # weight of an atom below which it is left out
 
 
@@ -103,7 +103,7 @@ def ceiling_of(problem: Problem, x: np.ndarray, lower_floor: float) -> float:
         return math.inf
     found = by_strong_convexity(problem, x, lower_floor, smoothness)
     model = _least_squares(problem.lower)
-    if model is None or not has_vertices(problem.domain) or model.matrix.numbers > MOST_NUMBERS:
+    if math.isfinite(found) or model is None or not has_vertices(problem.domain) or model.matrix.numbers > MOST_NUMBERS:
         return found
     with single_thread(0.0):
         mean = mean_of(problem, model, x)

@@ -61,7 +61,7 @@ class CSR(NamedTuple):
 
     @property
     def row_norms(self) -> np.ndarray:
-        return scipy.sparse.linalg.norm(self.to_scipy(), axis=1)
+        return scipy.sparse.linalg.norm(self.to_scipy().astype(np.float64), axis=1)
 
     @property
     def depth(self) -> int:

@@ -54,7 +54,8 @@ class Dense(NamedTuple):
 
     @property
     def row_norms(self) -> np.ndarray:
-        return np.linalg.norm(self.array, axis=1)
+        parts = (self.array[low : low + self.rows_at_once] for low in range(0, self.array.shape[0], self.rows_at_once))
+        return np.concatenate([np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1) for part in parts])
 
     @property
     def rows_at_once(self) -> int:
