@@ -37,8 +37,9 @@ GROWTH, LEAST_GROWTH = (
 )  # factor of λ from one stage to the next, at first and where the search for the best λ ends
 FALL = 1e-4  # the same while rounding of λ g hides f
 NEAR_TIE = 1e-6  # distance of g from its minimum, relative to how it varies, at which f is measured anew
+MUCH_MORE = 1e3  # factor by which a level may vary more than what it is where it matters
 MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
-NEGLIGIBLE = 4e-16  # rounding of g, as a share of it
+NEGLIGIBLE = 1e-14  # rounding of g, as a share of it
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 BARELY_ANY = 1e-8  # the same, as a share of how g varies on all of Z
 NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
@@ -205,9 +206,14 @@ class Course:
         here, self.middle_fall = (self._fall(*self.solver.evaluate(0, point)) for point in (self.solver.x, middle))
         value, slope = self.solver.evaluate(1, middle)
         gain = self.range = value - self.least
-        self.units = [max(here, self.middle_fall), gain]
+        self.units = [min(max(here, self.middle_fall), MUCH_MORE * here), self._honest(gain, 0.0)]
         most = self.solver.evaluate(1, self._problem.domain.lmo(-slope))[0] - self.least
         self.asks_f = not gain > max(BARELY * abs(value), BARELY_ANY * most)
+
+    def _honest(self, unit: float, rise: float) -> float:
+        """Return how much g varies, but not much more than it is, may be, or rises by on the way: Z may be far too large."""
+        size = abs(self.least) + self.tolerance + rise
+        return min(unit, MUCH_MORE * size) if size > 0.0 else unit
 
     def _fall(self, value: float, slope: np.ndarray) -> float:
         """Return by how much f may fall on Z from a point with this value and slope."""
@@ -221,13 +227,14 @@ class Course:
         value, _ = self.solver.evaluate(1, x)
         self.range = value - self.least
         if not self.units[1] > BARELY * abs(value):
-            self.units[1] = self.range
+            self.units[1] = self._honest(self.range, 0.0)
         if value <= max(self.level, self.least + BARELY * abs(value)):
             self.answer, self.finished = x, True
 
     def _has_new_unit(self) -> bool:
         """Return whether f varies much less than it seemed: g may have minimisers that are arbitrarily bad for f."""
-        g, now = self.solver.seen.g, max(self.middle_fall, self.solver.seen.f - float(self._problem.upper.floor))
+        now = self.solver.seen.f - float(self._problem.upper.floor)
+        g, now = self.solver.seen.g, min(max(self.middle_fall, now), MUCH_MORE * now)
         at_tie = g - self.least <= NEAR_TIE * self.units[1]  # else a small λ is why f is small
         if not (at_tie and now < MUCH_LESS * self.units[0]):
             return False
@@ -293,12 +300,13 @@ class Course:
 
     def _arrive_at_tie(self) -> None:
         above, gap, noise = self._slack()
+        self.units[1] = self._honest(self.units[1], self.solver.seen.g - self.least)
         excess = abs(above) + gap
         blurred = gap + noise > abs(above)  # a larger λ would gain less than it costs
         done = excess <= CLOSE * self.units[0] and self.solver.seen.g - self.floor <= SAFETY * self.units[1]
         if (blurred or done) and self._looks_closer():
             return
-        if excess < max(self.excess, CLOSE * self.units[0]):
+        if not blurred or excess < self.excess:
             self.excess, self.answer = excess, self.solver.x
         # Where g is large and hardly varies, its rounding may hide f from the first λ on.
         hidden = blurred and math.isnan(self.sharpest) and excess > ACCEPTABLE * self.units[0]

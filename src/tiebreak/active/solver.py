@@ -30,7 +30,7 @@ CANDIDATE_SHARE = 0.25  # number of these as a share of the active ones
 WORTHWHILE = 0.15  # share of the gap by which an atom must be cheaper than x to enter
 ENOUGH = 4.0  # gap, in units of rounding, that is as good as none
 # Cycles without a gap half as large, and the fall of the model in units of rounding, at which rounding is to blame.
-STUCK = ((6, 0.01), (20, 16.0))
+STUCK = ((6, 0.01), (20, 16.0), (500, math.inf))
 OLDEST_FACTOR = 16  # cycles after which a factor is made anew
 FACTOR_ERROR = 1e-9  # relative error of the diagonal that a factor may have before that
 IDLE_SHARE, LEAST_IDLE = 0.3, 32  # idle atoms, as a share of the active ones, and at least, at which they are forgotten
@@ -304,6 +304,8 @@ class Solver:
         corral.improve(state, tried, self._worth)
         n = start.size
         gram, weights = state.gram[:n, :n], state.weights[:n].copy()
+        if not np.isfinite(weights).all():  # as where the curvature vanishes
+            weights, self._age = self._towards_cheapest(start, tried), OLDEST_FACTOR
         self.noise = self._rounding(start, np.diag(gram))
         moves = weights - start
         # Else rounding of weights, not the way, would count.
@@ -314,6 +316,14 @@ class Solver:
         self._age = self._age + 1 if self._quadratic else OLDEST_FACTOR
         self._tidy()
         return max(step, 1.0) * fall
+
+    def _towards_cheapest(self, start: np.ndarray, tried: np.ndarray) -> np.ndarray:
+        """Return the weights of the cheapest atom alone, in its block, for a step of Frank and Wolfe."""
+        weights = start.copy()
+        if tried.size:
+            weights[self.slots.blocks == self.slots.blocks[tried[0]]] = 0.0
+            weights[tried[0]] = 1.0
+        return weights
 
     def _tried(self) -> np.ndarray:
         """Return the slots of the candidates that are not active, the best first; those that have none get one."""

@@ -141,11 +141,10 @@ class Moments(Term):
 
     @functools.cached_property
     def root(self) -> np.ndarray:
-        ridge = self.size * UNIT * float(np.trace(self.hessian))
-        root = np.zeros_like(self.hessian, order="F")
-        if ridge > 0.0:
-            root[:] = scipy.linalg.cholesky(self.hessian + ridge * np.eye(self.size))
-        return root
+        scales = np.sqrt(np.diag(self.hessian))
+        scales[scales == 0.0] = 1.0  # of columns of zeros
+        correlations = self.hessian / scales / scales[:, None]
+        return np.asfortranarray(scipy.linalg.cholesky(correlations + self.size * 4.0 * UNIT * np.eye(self.size)) * scales)
 
     @property
     def passes(self) -> int:

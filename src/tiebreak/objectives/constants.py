@@ -77,7 +77,7 @@ class _Known(NamedTuple):
 _known: dict[Any, _Known] = {}
 
 
-def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]]) -> Any:
+def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]], charged: bool = True) -> Any:
     """Return something found in passes over the data of an objective, and remember it as long as the data live.
 
     Data must not change while they are in use. If all of them were replaced or scaled, that is noticed; if a few numbers
@@ -91,6 +91,8 @@ def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]]) -
         What is found.
     find : callable
         Finds it; returns it and the number of passes that it took.
+    charged : bool
+        Whether these passes are charged to the run: not those of proofs.
     """
     arrays = tuple(_arrays(objective))
     key = (what, type(objective), *(id(array) for array in arrays))
@@ -103,20 +105,14 @@ def remembered(objective: Any, what: str, find: Callable[[], tuple[Any, int]]) -
         forget = partial(_forget, key)
         known = _Known(tuple(weakref.ref(array, forget) for array in arrays), seen, found, passes)
         (bill.hurried if bill and bill.hurry() else _known)[key] = known
-    if bill is not None:
+    if bill is not None and charged:
         bill.add((key, seen), objective, known.passes * int(objective.n_samples), elapsed)
     return known.found
 
 
-def recalled(objective: Any, what: str) -> Any:
-    """Return what :func:`remembered` has found of an objective before; None if it has not, or data have changed since."""
-    arrays = tuple(_arrays(objective))
-    known = _known.get((what, type(objective), *(id(array) for array in arrays)))
-    return known.found if known is not None and known.seen == b"".join(map(_sample, arrays)) else None
-
-
 def _forget(key: Any, _: Any) -> None:
-    _known.pop(key, None)
+    if _known is not None:  # as it is when Python ends
+        _known.pop(key, None)
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

@@ -15,7 +15,7 @@ from tiebreak.engine.randomness import uniform_indices
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.constants import recalled, remembered
+from tiebreak.objectives.constants import remembered
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
 from tiebreak.objectives.matrices import (
     CSR,
@@ -33,6 +33,7 @@ from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
 
+CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 
 
@@ -137,9 +138,11 @@ class LeastSquares(LinearModel):
 
     @property
     def known_convexity(self) -> float:
-        """That, if the rows have been summed up before."""
-        sums = recalled(self, "sums")
-        return 0.0 if sums is None else sums.strong_convexity
+        """That, where summing up all rows is cheap."""
+        n, d = self.matrix.shape
+        if d > n or (d > CHEAP_SIDE and n * d * d > CHEAP_PRODUCTS) or not self.summable:
+            return 0.0
+        return self._sums(charged=False).strong_convexity
 
     def hessian(self) -> np.ndarray:
         return self.summed().hessian()
@@ -151,13 +154,15 @@ class LeastSquares(LinearModel):
 
     def summed(self) -> SummedSquares:
         """Return the same objective with its rows summed up: in one pass over the data, and kept with them."""
+        return self._sums(charged=True)
 
+    def _sums(self, charged: bool) -> SummedSquares:
         def find() -> tuple[SummedSquares, int]:
             total = Summation()
             total.add(self.matrix, self.targets, self.weights)
             return total.mean(), 1
 
-        return remembered(self, "sums", find)
+        return remembered(self, "sums", find, charged)
 
 
 class Logistic(LinearModel):

@@ -133,7 +133,7 @@ def by_exact_fit(problem: Problem, model: LeastSquares, mean: Mean, smoothness: 
     """Return the ceiling where a point of Z near x fits all rows exactly."""
     root = np.sqrt(model.weights / model.n_samples)
     # Rows that no atom has an entry in are the same everywhere on the face.
-    idle = (_sizes(model, np.column_stack([np.abs(mean.atoms), np.abs(mean.bases)])) == 0.0).all(axis=1)
+    idle = ~_touched(model, np.column_stack([mean.atoms, mean.bases]))
     if idle.all():
         return math.inf if model.targets.any() else _at(problem, mean, 0.0, smoothness)
     least = _least_singular_value(mean.image[~idle].T, mean.image_error)
@@ -246,6 +246,14 @@ def _sizes(model: LeastSquares, x: np.ndarray) -> np.ndarray:
     """Return |A| x."""
     matrix = model.matrix
     return abs(matrix.to_scipy()) @ x if isinstance(matrix, CSR) else np.abs(matrix.array) @ x
+
+
+def _touched(model: LeastSquares, atoms: np.ndarray) -> np.ndarray:
+    """Return which rows have an entry that is not 0 where an atom has one."""
+    used, matrix = (atoms != 0.0).any(axis=1), model.matrix
+    if isinstance(matrix, CSR):
+        return (matrix.to_scipy() != 0.0)[:, used].sum(axis=1) > 0
+    return (matrix.array[:, used] != 0.0).any(axis=1)
 
 
 def _column_norms(model: LeastSquares) -> np.ndarray:
