@@ -39,7 +39,6 @@ FALL = 1e-4  # the same while rounding of λ g hides f
 NEAR_TIE = 1e-6  # distance of g from its minimum, relative to how it varies, at which f is measured anew
 MUCH_MORE = 1e3  # factor by which a level may vary more than what it is where it matters
 MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured anew
-NEGLIGIBLE = 1e-14  # rounding of g, as a share of it
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 BARELY_ANY = 1e-8  # the same, as a share of how g varies on all of Z
 NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
@@ -56,7 +55,7 @@ MOST_STAGES = 50  # stages of a search for a level
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages"),
-    *("falling", "middle_fall", "again", "growth", "sharpest", "noise", "asks_f", "range"),
+    *("falling", "middle_fall", "again", "growth", "sharpest", "noise", "blur", "asks_f", "range"),
 )
 
 
@@ -102,6 +101,7 @@ class Course:
         self.excess = math.inf  # of f at the answer over that
         self.bracket = Bracket()
         self.noise = math.inf  # what rounding does to a price of g
+        self.minimiser, self.blur = x.copy(), 0.0  # of g alone, and what rounding does to g there
         self.stages = 0
         self.falling = False  # whether λ falls, on the way to an exact tie
         self.middle_fall = math.nan  # how much less than at the middle of Z f may be
@@ -199,8 +199,15 @@ class Course:
             return
         self.measure()
 
+    def _see_least(self) -> None:
+        """Look at the minimiser of g again."""
+        self.least = self.solver.evaluate(1, self.minimiser)[0]
+        self.blur = self.solver.levels[1].rounding(self.minimiser, self.least)
+
     def measure(self) -> None:
         """Do so."""
+        self.minimiser = self.solver.x
+        self.blur = self.solver.levels[1].rounding(self.minimiser, self.least)
         middle = self._problem.center
         self.finished = self._at_floor()
         here, self.middle_fall = (self._fall(*self.solver.evaluate(0, point)) for point in (self.solver.x, middle))
@@ -293,8 +300,8 @@ class Course:
         modulus = alpha * float(self._problem.upper.known_convexity) + beta * float(self._problem.lower.known_convexity)
         if modulus > 0.0 and (fall := float(solver.slope @ solver.slope) / (2.0 * modulus)) < gap:
             gap, noise = fall, 0.0
-        rounding = self.weight * NEGLIGIBLE * abs(solver.seen.g)  # of the first number
-        return self.weight * (solver.seen.g - self.least), gap / alpha, max(noise / alpha, rounding)
+        blur = max(self.blur, solver.levels[1].rounding(solver.x, solver.seen.g))  # of g
+        return self.weight * (solver.seen.g - self.least), gap / alpha, max(noise / alpha, self.weight * blur)
 
     # Exact ties
 
@@ -319,8 +326,12 @@ class Course:
 
     def _looks_closer(self) -> bool:
         """Look at the rows themselves from now on, if sums over them have done so far."""
-        self.arrived = self.arrived and not self.solver.refine()
-        return not self.arrived
+        if not self.solver.refine():
+            return False
+        self.arrived = False
+        if not self._alone:
+            self._see_least()
+        return True
 
     # Near ties
 
@@ -356,6 +367,7 @@ class Course:
             **self.bracket.stored(),
             "course.numbers": np.array([*numbers, *self.units]),
             "course.answer": self.answer,
+            "course.minimiser": self.minimiser,
         }
         return {**kept, **self.solver.stored()} if self.under_way else kept
 
@@ -368,6 +380,7 @@ class Course:
         for name, value in zip(NUMBERS, numbers, strict=True):
             setattr(self, name, type(getattr(self, name))(value))
         self.units, self.answer = [f_unit, g_unit], arrays["course.answer"]
+        self.minimiser = arrays["course.minimiser"]
         if self.under_way:
             self.bracket.restore(arrays, self.solver.levels)
             self.solver.restore(arrays)

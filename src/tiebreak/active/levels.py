@@ -113,6 +113,10 @@ class Level:
             self._curved = known
         return self._gram[:known, :known]
 
+    def rounding(self, x: np.ndarray, value: float) -> float:
+        """Return about what rounding does to its value at x."""
+        return math.fsum(term.rounding(x, value) for term in self.terms)
+
     def bend_along(self, way: np.ndarray) -> float:
         """Return the curvature along a direction, at the last look."""
         atom = [atom_of(way)]

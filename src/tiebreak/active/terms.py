@@ -20,6 +20,7 @@ from tiebreak.objectives.losses import Square, bend, loss
 from tiebreak.objectives.matrices import CSR
 from tiebreak.objectives.summed import MOST_SIDE
 
+ROUNDING_OF_VALUES = 1e-14  # rounding of a sum of squares or losses, as a share of it
 TYPICAL_PASSES = 30  # passes over the data that a problem takes
 SLOWER = 15.0  # factor by which a product of a matrix and a vector takes longer per multiplication than one of two matrices
 
@@ -74,6 +75,10 @@ class Term:
     def along(self, point: Pair, way: Pair) -> tuple[float, float]:
         """Return value and slope, at a point, along a direction."""
         raise NotImplementedError
+
+    def rounding(self, x: np.ndarray, value: float) -> float:
+        """Return about what rounding does to its value at x."""
+        return ROUNDING_OF_VALUES * abs(value)
 
     def rehearse(self) -> None:
         """Compile what a look needs."""
@@ -158,6 +163,12 @@ class Moments(Term):
         if self.model is not None:
             x = np.zeros(self.size)
             survey_rows(self.model, 0, 0, x, x, 0.0, 0.0, np.zeros((2, self.size)))
+
+    def rounding(self, x: np.ndarray, value: float) -> float:
+        if self.refined:
+            return super().rounding(x, value)
+        reach = float(np.sqrt(np.diag(self.hessian)) @ np.abs(x[self.where])) + math.sqrt(2.0 * abs(self.constant))
+        return self.factor * 8.0 * UNIT * reach * reach  # parts that cancel may be much larger than their sum
 
     def images(self, atoms: Sequence[Atom]) -> np.ndarray:
         return _images(self.root, [_within(atom, self.where.start, self.size) for atom in atoms])
