@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tiebreak import FiniteSum, Huber, LeastSquares, Logistic, OnPart, Problem, Product, Simplex, SquaredNorm
+from tiebreak import (
+    FiniteSum,
+    Huber,
+    L1Ball,
+    LeastSquares,
+    Logistic,
+    OnPart,
+    Problem,
+    Product,
+    Simplex,
+    SquaredNorm,
+    minimize,
+)
 from tiebreak.active import terms as module
 from tiebreak.active.levels import Level, Place
 from tiebreak.active.terms import terms_of
@@ -108,6 +120,18 @@ def test_sums_of_squares_replace_many_rows_and_take_one_pass():
     assert (rows.first_passes, rows.passes) == (0, 1)
     assert (sums.first_passes, sums.passes) == (1, 0)
     assert sums.quadratic
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3, 10])
+def test_what_is_known_exactly_costs_no_passes_over_the_rows_beside_it(passes):
+    rng = np.random.default_rng(0)
+    squares = LeastSquares(rng.standard_normal((500, 8)), rng.standard_normal(500))
+    counted = [
+        minimize(Problem(SquaredNorm(), lower, L1Ball(0.1)), "active-set", max_queries=500 * passes + 100).queries.lower
+        for lower in (squares, squares + 0.1 * SquaredNorm())
+    ]
+    assert max(counted) <= 500 * passes
+    assert min(counted) >= 500
 
 
 def test_sums_are_refined_by_the_rows_where_these_are_at_hand():

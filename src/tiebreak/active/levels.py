@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.active.terms import Pair, Term
+from tiebreak.active.terms import Pair, Points, Term
 from tiebreak.domains.atoms import Atom, atom_of
 
 GROWTH = 1.5  # factor by which room for atoms grows
@@ -52,7 +52,8 @@ class Level:
     @property
     def passes(self) -> int:
         """Passes over the data that a look takes."""
-        return max((term.passes for term in self.terms), default=0)
+        sampled = [term for term in self.terms if not isinstance(term, Points)]  # beside rows, what is known exactly is free
+        return max((term.passes for term in sampled or self.terms), default=0)
 
     def refine(self) -> bool:
         """Look more closely from now on; return False if there is no way to."""

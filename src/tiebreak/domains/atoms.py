@@ -152,9 +152,18 @@ def has_vertices(domain: Any) -> bool:
 
 @functools.singledispatch
 def near(domain: Any, x: np.ndarray, reach: float) -> Any:
-    """Return a part of Z around x: a set of the same kind with all points of Z that are at least as near as ``reach``.
+    """Return a part of Z around x: a set of the same kind that holds all points s of Z with Σ |s_j − x_j| ≤ ``reach``.
 
-    A set that is hardly smaller than Z is Z itself. So is the default.
+    That is up to rounding. It may hold others. A set that is hardly smaller than Z is Z itself. So is the default.
+
+    Parameters
+    ----------
+    domain : Domain
+        A set of a :class:`Block`, or all of Z.
+    x : array, (k,)
+        A point of the set, up to rounding.
+    reach : float
+        A positive number.
 
     Examples
     --------

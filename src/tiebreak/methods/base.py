@@ -151,6 +151,8 @@ class Method:
         total = np.cumsum(cost.upper_queries + cost.lower_queries)
         if budget.queries <= total[-1]:
             counted = float(np.searchsorted(total, budget.queries, side="right"))
+        elif total[-1] == total[0]:
+            counted = math.inf
         else:  # the first iteration may cost much more than the others
             counted = 1.0 + (budget.queries - total[0]) * (t.size - 1) / (total[-1] - total[0])
         return max(min(budget.iterations, counted), 1.0)

@@ -11,7 +11,7 @@ from tiebreak.objectives.cones import ConeDistance, project_cone
 from tiebreak.objectives.dictionary import DictionaryLoss, JointDictionaryLoss
 from tiebreak.objectives.fairness import SquaredCovariance
 from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, linear_model
-from tiebreak.objectives.losses import ConvexLoss, bend, curvature, loss
+from tiebreak.objectives.losses import ConvexLoss, HuberLoss, bend, curvature, loss
 from tiebreak.objectives.norms import SquaredNorm
 from tiebreak.objectives.parts import OnPart, Placed, holds
 from tiebreak.objectives.summed import SummedSquares
@@ -25,6 +25,7 @@ __all__ = [
     "EndOfStream",
     "FiniteSum",
     "Huber",
+    "HuberLoss",
     "JointDictionaryLoss",
     "LeastSquares",
     "LinearModel",

@@ -79,7 +79,7 @@ class Function(Value):
 
     @property
     def known_convexity(self) -> float:
-        """A number that is no larger than ``strong_convexity``, found without passes over the data."""
+        """A number that is no larger than ``strong_convexity``, found at little cost."""
         return self.strong_convexity
 
     @property

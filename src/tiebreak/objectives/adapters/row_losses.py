@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak.engine import checks, kernel
-from tiebreak.objectives.adapters.callables import Oracle, OracleError
+from tiebreak.objectives.adapters.callables import NonFiniteError, Oracle, OracleError
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, loss
 
 LOSSES = {"squares": Square(), "logistic": LogLoss(), "huber": HuberLoss(1.0)}
@@ -57,6 +57,9 @@ class RowLoss(Oracle):
             raise OracleError(
                 f"each batch of rows must be (A, b) of shapes (k, {self.dimension}) and (k,), got {A.shape} and {b.shape}"
             )
+        for name, part in (("A", A), ("b", b)):
+            if not checks.all_finite(part):
+                raise NonFiniteError(f"a batch of rows holds NaN or infinity in {name}")
         if isinstance(self.scalar, LogLoss) and not (np.abs(b) == 1.0).all():
             raise OracleError("the targets of logistic rows must be −1 and 1, got others: map 0 to −1")
         return A, b
