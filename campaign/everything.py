@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from campaign import crashes, faults, oracles, proofs, runs, streams, users
+from campaign import crashes, faults, oracles, proofs, runs, streams, surveys, ties, users
 from campaign.trials import KINDS
 
-__all__ = ["KINDS", "crashes", "faults", "oracles", "proofs", "runs", "streams", "users"]
+__all__ = ["KINDS", "crashes", "faults", "oracles", "proofs", "runs", "streams", "surveys", "ties", "users"]

@@ -26,8 +26,9 @@ from campaign.sets import NO_UNITS, OWN_UNITS, PARTS, SETS, grid
 
 POWERS = (0, 0, 27, -27)  # powers of two that are units: about 10^±8
 LOSSES = ("LeastSquares", "Huber", "Logistic", "ConeDistance")
-KINDS = (*LOSSES, "SquaredNorm", "sparse", "weighted", "Scaled", "Sum", "FiniteSum")
+KINDS = (*LOSSES, "SquaredNorm", "sparse", "weighted", "Scaled", "Sum", "FiniteSum", "SummedSquares")
 ONE_UNIT = ("SquaredNorm", "Sum")  # objectives that can be planted where all coordinates have one unit
+TALL = 0.25  # share of the linear models with more rows than variables, which often are strongly convex
 
 
 class NotExact(Exception):
@@ -104,6 +105,23 @@ class Sparse(Recipe):
         return f"tiebreak.LeastSquares(scipy.sparse.csr_array({text(self.args[0])}), {text(self.args[1])})"
 
 
+class Summed(Recipe):
+    """The same loss of rows that are summed up, in two blocks if there are as many rows, and with weights or without."""
+
+    @property
+    def blocks(self) -> list[tuple[np.ndarray, ...]]:
+        """The rows as they come."""
+        half = (len(self.args[1]) + 1) // 2
+        whole = [tuple(column[rows] for column in self.args) for rows in (slice(half), slice(half, None))]
+        return [block for block in whole if len(block[1])]
+
+    def make(self) -> Any:
+        return tiebreak.SummedSquares(self.blocks)
+
+    def __str__(self) -> str:
+        return f"tiebreak.SummedSquares([{', '.join(map(text, self.blocks))}])"
+
+
 class Rounded:
     """The mean squared error as a Python function whose numbers are right to the last digit.
 
@@ -133,6 +151,15 @@ class InPython(Recipe):
         return f"tiebreak.FiniteSum(*{A.shape}, campaign.planted.Rounded({text(A)}, {text(b)}), convex=True)"
 
 
+class Truth(NamedTuple):
+    """What is known of f*(ε) for a tolerance ε."""
+
+    most: Fraction | None  # f*(ε) is at most this; None if nothing is known
+    least: Fraction | None  # f*(ε) is at least this
+    level: Fraction  # g* + ε
+    within: tuple[np.ndarray, ...]  # points with g ≤ g* + ε
+
+
 class Planted(NamedTuple):
     """A problem with its solution."""
 
@@ -145,13 +172,29 @@ class Planted(NamedTuple):
     units: np.ndarray
     kinds: tuple[str, str]
     normal: np.ndarray  # an outward direction at x, in the units of x; may be zero
+    others: tuple[np.ndarray, ...] = ()  # further points of the set, in the same exact numbers
+    epsilon: Fraction = Fraction(0)  # f* is that of g ≤ g* + ε for this ε
+
+    @property
+    def tolerance(self) -> float:
+        """ε, rounded up."""
+        rounded = float(self.epsilon)
+        return rounded if Fraction(rounded) >= self.epsilon else float(np.nextafter(rounded, np.inf))
 
     def make(self) -> tiebreak.Problem:
         """Return it as a problem of the library."""
-        return tiebreak.Problem(self.upper.recipe.make(), self.lower.recipe.make(), self.domain.make())
+        return tiebreak.Problem(self.upper.recipe.make(), self.lower.recipe.make(), self.domain.make(), self.tolerance)
+
+    def truth(self, tolerance: float) -> Truth:
+        """Return what is known for any tolerance: points that are within it are not better than f* of it."""
+        level = self.lower_least + Fraction(tolerance)
+        within = tuple(point for point in (self.x, *self.others) if self.lower.value(point) <= level)
+        most = min((self.upper.value(point) for point in within), default=None)
+        return Truth(most, self.upper_least if tolerance <= self.epsilon else None, level, within)
 
     def __str__(self) -> str:
         parts = [f"upper={self.upper.recipe}", f"lower={self.lower.recipe}", f"domain={self.domain}"]
+        parts += [f"tolerance={self.tolerance!r}"] if self.epsilon else []
         head = "import numpy as np, scipy.sparse, tiebreak, campaign.planted\n"
         return head + "problem = tiebreak.Problem(\n    " + ",\n    ".join(parts) + ",\n)"
 
@@ -275,9 +318,12 @@ def linear(rng: Generator, kind: str, x: np.ndarray, wanted: np.ndarray, units: 
         return logistic(rng, x, wanted, units)
     if kind == "ConeDistance":
         return orthant(rng, x, wanted, units, factor)
-    n, d = int(rng.integers(1, max(2, x.size))), x.size
+    d = x.size
+    n = int(rng.integers(d, 2 * d + 2) if rng.random() < TALL else rng.integers(1, max(2, d)))
     rows = np.vstack([wanted if wanted.any() else grid(rng, d), grid(rng, (n - 1, d)) * (rng.random((n - 1, d)) < 0.8)])
     excess = 2.0 ** int(rng.integers(-8, 9)) if wanted.any() else 0.0
+    if n > 1 and rng.random() < 0.2:  # two rows that are the same, or opposite ones
+        rows[-1] = rng.choice([-1.0, 1.0]) * rows[-1 - int(rng.integers(1, n))] if n > 2 else 0.0
     targets = product_of(rows, x) + np.r_[excess, np.zeros(n - 1)]
     ensure(targets - np.r_[excess, np.zeros(n - 1)] == product_of(rows, x))
     order = rng.permutation(n)
@@ -291,11 +337,15 @@ def linear(rng: Generator, kind: str, x: np.ndarray, wanted: np.ndarray, units: 
     elif kind == "Huber":
         width = factor * 2.0 ** int(rng.integers(-8, 9))
         recipe, loss, delta = Recipe("Huber", A, b, width), "Huber", Fraction(width)
-    elif kind == "weighted":
+    elif kind == "SummedSquares" and rng.random() < 0.5:
+        recipe = Summed(kind, A, b)
+    elif kind in ("weighted", "SummedSquares"):
         # pairs around 2, so that their mean is a power of two
         odd = rng.integers(0, 2, n // 2)
         weights = [*(2 - odd).tolist(), *(2 + odd).tolist(), *([2] * (n % 2))]
-        recipe, divisor = Recipe(name, A, b, np.array(weights, dtype=float)), Fraction(2 * n)
+        given = (A, b, np.array(weights, dtype=float))
+        recipe = Recipe(name, *given) if kind == "weighted" else Summed(kind, *given)
+        divisor = Fraction(2 * n)
     return Term(recipe, loss, Exact.of(A), Exact.of(b), weights, divisor, delta, A)
 
 

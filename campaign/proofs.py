@@ -66,7 +66,7 @@ def points(rng: Generator, planted: Planted, problem: Any) -> Iterator[tuple[np.
     several = rng.integers(len(found)) if rng.random() < BUNDLES else -1
     for k, x in enumerate(found):
         if domain.contains(x):
-            yield x, int(rng.integers(2, 6)) if k == several else 1
+            yield x, int(rng.choice([2, 3, 5, 20])) if k == several else 1
 
 
 def at_the_edge(rng: Generator, planted: Planted, domain: Any) -> np.ndarray | None:
@@ -102,24 +102,34 @@ def judge(trial: Round, planted: Planted, x: np.ndarray, certificate: Any, scrip
 
 
 def falsehoods(planted: Planted, x: np.ndarray, certificate: Any) -> Iterator[str]:
-    """Yield each claim of a certificate of x that is false."""
-    f_least, g_least = planted.upper_least, planted.lower_least
+    """Yield each claim of a certificate of x that is false, for the tolerance that it is for."""
+    truth, g_least = planted.truth(certificate.tolerance), planted.lower_least
     f, g = planted.upper.value(x), planted.lower.value(x)
-    floors = certificate.floors
-    for what, claimed, true, size in (
-        ("upper_gap_bound", certificate.upper_gap_bound, f - f_least, abs(f) + abs(f_least)),
+    floors, level = certificate.floors, truth.level
+    most = [  # claims that something is at most this
         ("lower_gap_bound", certificate.lower_gap_bound, g - g_least, abs(g) + abs(g_least)),
-        ("floors.best_lower", floors.best_lower, g_least, g_least),
-    ):
+        ("floors.best_lower", floors.best_lower, g_least, abs(g_least)),
+    ]
+    least = [("floors.lower", floors.lower, g_least)]
+    if truth.most is not None:
+        most.append(("upper_gap_bound", certificate.upper_gap_bound, f - truth.most, abs(f) + abs(truth.most)))
+        least.append(("floors.upper", floors.upper, truth.most))
+    if truth.least is not None:
+        most.append(("ceiling", certificate.ceiling, truth.least, abs(truth.least)))
+    for what, claimed, true, size in most:
         if below(claimed, true, size):
             yield shown(what, claimed, "<", true, size)
-    for what, claimed, true in (("floors.upper", floors.upper, f_least), ("floors.lower", floors.lower, g_least)):
+    for what, claimed, true in least:
         if below(-claimed, -true, abs(true)):
             yield shown(what, claimed, ">", true, abs(true))
+    doubt = DOUBT * (abs(g) + abs(level))
+    if (certificate.within is True and g > level + doubt) or (certificate.within is False and g <= level - doubt):
+        yield f"within is {certificate.within}, and g − g* − ε is {float(g - level)!r}"
     for k, (normal, offset) in enumerate(certificate.cuts):
-        reach = dot(normal, planted.x)
-        if below(offset, reach, abs(reach)):
-            yield shown(f"half-space {k} excludes the solution: its offset", offset, "<", reach, abs(reach))
+        for point in truth.within:
+            reach = dot(normal, point)
+            if below(offset, reach, abs(reach)):
+                yield shown(f"half-space {k} excludes {text(point)}: its offset", offset, "<", reach, abs(reach))
 
 
 def below(claimed: float, true: Fraction, size: Fraction) -> bool:

@@ -88,3 +88,70 @@ def missed(source: Source, x: np.ndarray, best: np.ndarray, certificate: Any) ->
         or certificate.upper_gap_bound < upper_gap - rounding
         or abs(certificate.lower - source.true(x)) > certificate.lower_error + rounding
     )
+
+
+class Population:
+    """Rows of few digits that are drawn with equal probability: the expectation is the mean over all of them."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 5))
+        half = rng.integers(-4, 5, (2 * d, d)) / 4
+        self.best = rng.integers(-2, 3, d) / 16  # minimises g: residuals of equal rows are opposite
+        off = rng.integers(0, 5, 2 * d) / 4
+        self.A = np.vstack([half, half])
+        self.b = np.concatenate([half @ self.best + off, half @ self.best - off])
+        pull = rng.integers(-2, 3, 2 * d) @ half
+        self.upper = tiebreak.SquaredNorm(self.best + pull)  # −∇f = Aᵀμ at the minimiser: no other one is better
+        self.lower = tiebreak.LeastSquares(self.A, self.b)
+
+    def draw(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows."""
+        rows = rng.integers(len(self.b), size=size)
+        return self.A[rows], self.b[rows]
+
+    def problem(self) -> tiebreak.Problem:
+        """Return the problem of the stream on an ℓ1 ball of radius 1, with what bounds its samples."""
+        most = np.abs(self.A).max(axis=1) + np.abs(self.b)  # of residuals
+        steepest = float((most * np.linalg.norm(self.A, axis=1)).max())
+        known: dict[str, Any] = {"value_range": (0.0, 0.5 * float(most.max() ** 2)), "gradient_bound": steepest}
+        stream = tiebreak.Stream.of_rows(self.draw, self.best.size, **known)
+        return tiebreak.Problem(self.upper, stream, tiebreak.L1Ball(1.0))
+
+    def missed(self, certificate: Any) -> bool:
+        """Whether any claim of a certificate is false; the truth is known up to rounding."""
+        rounding, x = 1e-12, certificate.x
+        f, g = self.upper.value(self.best), self.lower.value(self.best)
+        return (
+            certificate.lower_gap_bound < self.lower.value(x) - g - rounding
+            or certificate.upper_gap_bound < self.upper.value(x) - f - rounding
+            or certificate.ceiling < f - rounding
+            or abs(certificate.lower - self.lower.value(x)) > certificate.lower_error + rounding
+        )
+
+
+@kind("streams of rows", weight=1.0)
+def coverage_of_rows(trial: Round) -> None:
+    """Solve streams of rows by the active set, certify its answers and others, and count how often a bound fails."""
+    misses = claims = 0
+    first = int(trial.rng.integers(2**31))
+    for k in range(TRIES // 4):
+        population = Population(first + k)
+        problem = population.problem()
+        with interpreted():
+            run = tiebreak.minimize(problem, "active-set", max_queries=5 * SAMPLES, confidence=1.0 - DELTA, seed=k)
+            point = tiebreak.certify(problem, population.best, samples=SAMPLES, confidence=1.0 - DELTA, seed=k)
+        for certificate in (run.certificate, point):
+            trial.tried(silent=int(certificate.approximate))
+            claims += not certificate.approximate
+            misses += not certificate.approximate and population.missed(certificate)
+    if claims and binom.sf(misses - 1, claims, DELTA) < SUSPICION:
+        script = f"""
+import tiebreak
+from campaign.streams import Population
+for k in range({TRIES // 4}):
+    population = Population({first} + k)
+    result = tiebreak.minimize(population.problem(), "active-set", max_queries={5 * SAMPLES}, seed=k)
+    print(population.missed(result.certificate))
+"""
+        trial.wrong(f"{misses} of {claims} bounds fail, each of which may with probability {DELTA}", script)

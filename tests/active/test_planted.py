@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from exact import dot, exact
 
-from tiebreak import Box, L1Ball, LeastSquares, Problem, Simplex, SquaredNorm, Status, certify, minimize
+from tiebreak import Box, L1Ball, LeastSquares, Problem, Simplex, SquaredNorm, Status, WeightedL1Ball, certify, minimize
 from tiebreak.engine import interpreted
 
 KINDS = ("l1", "box", "simplex")
@@ -163,3 +163,15 @@ def test_what_strong_convexity_proves_is_true_however_large_the_set_is(radius):
         f_unit, g_unit = (max(level.value(np.zeros(d)), level.value(made.x)) for level in (problem.upper, problem.lower))
         assert result.lower_gap_bound <= 1e-10 * g_unit, seed
         assert abs(result.upper_gap_bound) <= 1e-4 * f_unit, seed  # rounding leaves no more at a condition of 10^6
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_rows_that_are_summed_up_are_solved_in_units_that_differ_by_a_trillion(more):
+    units = np.array([2.0**-20, 2.0**20])
+    rows = np.vstack([[[-1.0, 0.5], [0.625, 0.25]], np.zeros((more, 2))]) / units  # a third one, and they are summed up
+    targets = np.array([0.25, 0.25, 0.0])[: 2 + more]
+    problem = Problem(SquaredNorm(), LeastSquares(rows, targets), WeightedL1Ball(1.0 / units, 1.0))
+    with interpreted():
+        result = minimize(problem, "active-set", max_iterations=100, max_queries=None)
+    assert result.status is Status.SOLVED
+    assert result.lower_gap_bound <= 1e-10 * problem.lower.value(np.zeros(2))
