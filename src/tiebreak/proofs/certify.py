@@ -92,7 +92,7 @@ def certify(
     ...     print(f"f(x) − f* ≤ {tiebreak.certify(problem, [0.5, 0.5], bundle=bundle).upper_gap_bound:.1e}")
     f(x) − f* ≤ 2.5e-01
     f(x) − f* ≤ 2.5e-07
-    f(x) − f* ≤ 2.5e-09
+    f(x) − f* ≤ 2.5e-13
     """
     bundle = checks.whole(bundle, "bundle")
     check_problem(problem)

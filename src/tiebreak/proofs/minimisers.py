@@ -103,7 +103,7 @@ def ceiling_of(problem: Problem, x: np.ndarray, lower_floor: float) -> float:
         return math.inf
     found = by_strong_convexity(problem, x, lower_floor, smoothness)
     model = _least_squares(problem.lower)
-    if math.isfinite(found) or model is None or not has_vertices(problem.domain) or model.matrix.numbers > MOST_NUMBERS:
+    if model is None or not has_vertices(problem.domain) or model.matrix.numbers > MOST_NUMBERS:
         return found
     with single_thread(0.0):
         mean = mean_of(problem, model, x)
