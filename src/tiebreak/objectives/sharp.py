@@ -130,6 +130,18 @@ def survey_sharply(model, place, start, stop, out):
         add_row_sharp(model.matrix, i, share, weight * doubt + place.sum_doubt * abs(share) + UNIT * SMALLEST, out)
 
 
+@kernel
+def add_product(total, carried, a, x, big):
+    """Return total + carried + a · x as a sum of two numbers; ``big`` is x in single precision."""
+    half = np.float64(np.float32(a))
+    product = half * big
+    fresh = total + product
+    back = fresh - total
+    carried += (total - (fresh - back)) + (product - back)
+    carried += half * (x - big) + (a - half) * x
+    return fresh, carried
+
+
 @row_dot_sharp.register(Dense)
 def row_dot_sharp_dense(matrix, i, x, big, room):
     row = matrix.array[i]
@@ -139,13 +151,7 @@ def row_dot_sharp_dense(matrix, i, x, big, room):
     near = 0.0
     for j in range(row.size):
         a = np.float64(row[j])
-        half = np.float64(np.float32(a))
-        product = half * big[j]
-        fresh = total + product
-        back = fresh - total
-        carried += (total - (fresh - back)) + (product - back)
-        carried += half * (x[j] - big[j]) + (a - half) * x[j]
-        total = fresh
+        total, carried = add_product(total, carried, a, x[j], big[j])
         size += abs(a * x[j])
         near += abs(a) * room[j]
     return total, carried, size, near
@@ -155,17 +161,10 @@ def row_dot_sharp_dense(matrix, i, x, big, room):
 def add_row_sharp_dense(matrix, i, weight, size, out):
     row = matrix.array[i]
     big = np.float64(np.float32(weight))
-    small = weight - big
     sums, carried, errors = out[0], out[1], out[2]
     for j in range(row.size):
         a = np.float64(row[j])
-        half = np.float64(np.float32(a))
-        product = half * big
-        before = sums[j]
-        fresh = before + product
-        back = fresh - before
-        carried[j] += ((before - (fresh - back)) + (product - back)) + (half * small + (a - half) * weight)
-        sums[j] = fresh
+        sums[j], carried[j] = add_product(sums[j], carried[j], a, weight, big)
         errors[j] += size * abs(a)
 
 
@@ -178,13 +177,7 @@ def row_dot_sharp_csr(matrix, i, x, big, room):
     for k in range(matrix.starts[i], matrix.starts[i + 1]):
         j = matrix.columns[k]
         a = np.float64(matrix.data[k])
-        half = np.float64(np.float32(a))
-        product = half * big[j]
-        fresh = total + product
-        back = fresh - total
-        carried += (total - (fresh - back)) + (product - back)
-        carried += half * (x[j] - big[j]) + (a - half) * x[j]
-        total = fresh
+        total, carried = add_product(total, carried, a, x[j], big[j])
         size += abs(a * x[j])
         near += abs(a) * room[j]
     return total, carried, size, near
@@ -193,15 +186,8 @@ def row_dot_sharp_csr(matrix, i, x, big, room):
 @add_row_sharp.register(CSR)
 def add_row_sharp_csr(matrix, i, weight, size, out):
     big = np.float64(np.float32(weight))
-    small = weight - big
     for k in range(matrix.starts[i], matrix.starts[i + 1]):
         j = matrix.columns[k]
         a = np.float64(matrix.data[k])
-        half = np.float64(np.float32(a))
-        product = half * big
-        before = out[0, j]
-        fresh = before + product
-        back = fresh - before
-        out[1, j] += ((before - (fresh - back)) + (product - back)) + (half * small + (a - half) * weight)
-        out[0, j] = fresh
+        out[0, j], out[1, j] = add_product(out[0, j], out[1, j], a, weight, big)
         out[2, j] += size * abs(a)
