@@ -70,4 +70,4 @@ def start_of(rng: Generator, planted: Planted, problem: Any) -> np.ndarray | Non
 def continued(trial: Round, planted: Any, problem: Any, result: Any, script: str) -> None:
     """Let a certificate start from what a run proved; it may move the point by a rounding, and speaks of that one."""
     certificate = tiebreak.certify(problem, result)
-    judge(trial, planted, certificate.x, certificate, f"{script}\nc = tiebreak.certify(problem, result)")
+    judge(trial, planted, result.x, certificate, f"{script}\nc = tiebreak.certify(problem, result)")
