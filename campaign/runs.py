@@ -50,6 +50,8 @@ def one_run(trial: Round, planted: Planted, method: str, budget: int) -> None:
         trial.failed("minimize raised", error, script)
         return
     judge(trial, planted, result.x, result.certificate, script)
+    if not np.array_equal(result.x, result.certificate.x):
+        trial.wrong("the certificate of the result is of another point", f"{script}\nprint(x - c.x)")
     if not result.success:
         trial.lost(f"the run ended with {result.message}", script)
     continued(trial, planted, problem, result, script)
