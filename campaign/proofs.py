@@ -16,11 +16,11 @@ from campaign.planted import Planted, plant
 from campaign.recipes import text
 from campaign.sets import SETS
 from campaign.trials import Round, kind
-from tiebreak.domains import settle
 
 PROBLEMS = 5  # problems per round
 BUNDLES = 0.02  # share of the problems with several half-spaces at one point, which takes a thousand times as long
 KEPT = 0.2  # share of the certificates whose floors the next ones start from
+MOVED = 1e-6  # distance, relative to the point, by which a certificate may move it into the set
 FURTHEST = 2.0**-10  # distance outside, relative to the point, at which the search for the edge of what is accepted begins
 
 
@@ -42,17 +42,10 @@ def proofs_at_points(trial: Round, name: str) -> None:
             except Exception as error:
                 trial.failed("certify raised", error, script)
                 continue
-            judge(trial, planted, settled(problem, x), certificate, script)
+            judge(trial, planted, x, certificate, script)
             if trial.rng.random() < KEPT:
                 floors = certificate.floors
                 script += "\nfloors = c.floors"
-
-
-def settled(problem: Any, x: np.ndarray) -> np.ndarray:
-    """Return the point that a certificate speaks of: x, moved into the domain if it is outside by more than rounding."""
-    moved = x.copy()
-    settle(problem.domain, moved, np.empty_like(x))
-    return moved
 
 
 def points(rng: Generator, planted: Planted, problem: Any) -> Iterator[tuple[np.ndarray, int]]:
@@ -91,9 +84,12 @@ def at_the_edge(rng: Generator, planted: Planted, domain: Any) -> np.ndarray | N
     return None
 
 
-def judge(trial: Round, planted: Planted, x: np.ndarray, certificate: Any, script: str) -> None:
-    """Count a certificate, as wrong if any of its claims is."""
-    false = list(falsehoods(planted, x, certificate))
+def judge(trial: Round, planted: Planted, given: np.ndarray, certificate: Any, script: str) -> None:
+    """Count a certificate of a point, as wrong if any of its claims is; the point that they are about is near."""
+    false = list(falsehoods(planted, certificate.x, certificate))
+    size = 1.0 + float(np.abs(given / planted.units).max())
+    if (moved := float(np.abs((certificate.x - given) / planted.units).max())) > MOVED * size:
+        false.append(f"x was moved by {moved!r} of its units, {moved / size:.1e} of its size")
     silent = not math.isfinite(certificate.upper_gap_bound) or not math.isfinite(certificate.lower_gap_bound)
     trial.tried(silent=int(silent))
     if false:

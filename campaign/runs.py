@@ -50,6 +50,8 @@ def one_run(trial: Round, planted: Planted, method: str, budget: int) -> None:
         trial.failed("minimize raised", error, script)
         return
     judge(trial, planted, result.x, result.certificate, script)
+    if not np.array_equal(result.x, result.certificate.x):
+        trial.wrong("the certificate of the result is of another point", f"{script}\nprint(x - c.x)")
     if not result.success:
         trial.lost(f"the run ended with {result.message}", script)
     continued(trial, planted, problem, result, script)
@@ -70,4 +72,4 @@ def start_of(rng: Generator, planted: Planted, problem: Any) -> np.ndarray | Non
 def continued(trial: Round, planted: Any, problem: Any, result: Any, script: str) -> None:
     """Let a certificate start from what a run proved; it may move the point by a rounding, and speaks of that one."""
     certificate = tiebreak.certify(problem, result)
-    judge(trial, planted, certificate.x, certificate, f"{script}\nc = tiebreak.certify(problem, result)")
+    judge(trial, planted, result.x, certificate, f"{script}\nc = tiebreak.certify(problem, result)")

@@ -55,7 +55,7 @@ def proofs_at_points(trial: Round, name: str) -> None:
             except Exception as error:
                 trial.failed("certify raised", error, script)
                 continue
-            judge(trial, planted, certificate.x, certificate, script)
+            judge(trial, planted, x, certificate, script)
             if rng.random() < KEPT:
                 floors = certificate.floors
                 script += "\nfloors = c.floors"
