@@ -184,3 +184,26 @@ def test_an_answer_that_is_none_is_an_error(monkeypatch):
 def test_rows_may_be_none_at_all():
     box = Polytope(np.zeros((0, 2)), np.zeros(0), bounds=(np.zeros(2), 1.0))
     assert box.lmo([1.0, -1.0]).tolist() == [0.0, 1.0]
+
+
+def test_a_single_point_and_mixed_units_are_polytopes():
+    """HiGHS is in doubt of both at first."""
+    point = Polytope([[-3.0, 1], [1, -3], [1, 2], [1, 0], [0, 1], [-1, 0], [0, -1]], [-15.0, 5, 5, 6, 6, 6, 6])
+    np.testing.assert_allclose(point.lmo(np.array([1.0, 2.0])), [5.0, 0.0], atol=1e-7)
+    rows = [
+        [-2.86102294921875e-06, 8192.0, 2.0, 524288.0, 12582912.0, -0.015625],
+        [0.0, -4096.0, -2.0, 131072.0, -8388608.0, -0.0234375],
+        [1.9073486328125e-06, -12288.0, 1.0, 0.0, 8388608.0, 0.03125],
+    ]
+    low = [122848.0, -0.0004585571587085724, 13.106307983398438, 1.868186518549919e-05, -9.668656275607646e-08, 622.1875]
+    high = [
+        627952.0,
+        -0.0003605969250202179,
+        14.088729858398438,
+        2.226221840828657e-05,
+        -1.801163307391107e-08,
+        693.748046875,
+    ]
+    mixed = Polytope(rows, [20.411605834960938, -37.0289306640625, 40.35093688964844], bounds=(low, high))
+    assert mixed.contains(mixed.lmo(np.ones(6)))
+    assert mixed.contains(mixed.lmo(-np.ones(6)))

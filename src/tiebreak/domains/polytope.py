@@ -34,6 +34,7 @@ from tiebreak.domains.programs import (
     first_units,
     highs,
     power_of_two,
+    solved,
     unit_vector,
 )
 from tiebreak.domains.rounding import eigenvalue_floor, least_or_nothing, norm_ceiling, quiet, raised
@@ -231,17 +232,6 @@ class Polytope(Domain):
         mean = np.mean([point, *(found[0] for found in others if found is not None)], axis=0)
         return np.clip(mean, self._scaled.lower, self._scaled.upper)
 
-    def _solve(self) -> Any:
-        """Run the solver from where it is, and once more from nothing if it is in doubt."""
-        status = highs().HighsModelStatus
-        self._solver.run()
-        found = self._solver.getModelStatus()
-        if found not in (status.kOptimal, status.kInfeasible, status.kUnbounded):
-            self._solver.clearSolver()
-            self._solver.run()
-            found = self._solver.getModelStatus()
-        return found
-
     def _minimise(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return (minimiser of ⟨c, z⟩, multipliers of the rows) without the cut, in the model's units; None if unbounded."""
         d = self.dimension
@@ -253,11 +243,12 @@ class Polytope(Domain):
         for again in (False, True):
             if again:
                 self._solver.clearSolver()
-            found = self._solve()
+            found = solved(self._solver)
             if found == highs().HighsModelStatus.kUnbounded:
                 return None
             if found != highs().HighsModelStatus.kOptimal:
-                raise RuntimeError(f"HiGHS could not minimise over the polytope: {self._solver.modelStatusToString(found)}")
+                said = self._solver.modelStatusToString(found)
+                raise RuntimeError(f"HiGHS could not minimise over the polytope: {said}; other units can help")
             solution = self._solver.getSolution()
             point = np.clip(np.array(solution.col_value), self._scaled.lower, self._scaled.upper)
             prices = np.array(solution.row_dual)[: self._rows.shape[0]]
@@ -275,7 +266,7 @@ class Polytope(Domain):
             self._solver.changeCoeff(row, int(k), float(a[k]))
         self._cut = a
         self._solver.changeRowBounds(row, -np.inf, bound)
-        if self._solve() != highs().HighsModelStatus.kOptimal:
+        if solved(self._solver) != highs().HighsModelStatus.kOptimal:
             return None
         solution = self._solver.getSolution()
         point = np.clip(np.array(solution.col_value), self._scaled.lower, self._scaled.upper)

@@ -13,6 +13,8 @@ from tiebreak.domains.rounding import quiet, raised, sum_floor
 from tiebreak.engine import checks
 from tiebreak.engine.rounding import UNIT
 
+DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # numbers that HiGHS has for them
+
 
 class Scaled(NamedTuple):
     """A polytope in the units of its variables and rows: powers of two, so that it is the same set, exactly."""
@@ -132,3 +134,17 @@ def highs() -> Any:
     except ImportError:
         raise ImportError("a Polytope needs the HiGHS solver: pip install 'tiebreak[polytope]'") from None
     return highspy
+
+
+def solved(solver: Any) -> Any:
+    """Run HiGHS from where it is; where it is in doubt from nothing, then by its other simplex method; return its status."""
+    status = highs().HighsModelStatus
+    solver.run()
+    for strategy in (DUAL_SIMPLEX, PRIMAL_SIMPLEX):
+        if solver.getModelStatus() in (status.kOptimal, status.kInfeasible, status.kUnbounded):
+            break
+        solver.clearSolver()
+        solver.setOptionValue("simplex_strategy", strategy)
+        solver.run()
+    solver.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
+    return solver.getModelStatus()
