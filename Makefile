@@ -16,7 +16,7 @@ test: $(VENV)/installed-test
 MINUTES ?= 20 # about how long the campaign takes
 
 campaign: $(VENV)/installed-test
-	$(BIN)/python -m campaign --minutes $(MINUTES)
+	$(BIN)/python -m campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) # other trials in each run, unless a seed is given
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
