@@ -19,6 +19,7 @@ suppress_warnings = ["ref.python"]  # several classes have a `dimension`
 html_theme = "pydata_sphinx_theme"
 html_title = "tiebreak"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
+html_sidebars = {"*": []}  # pages at the top have no sections beside them, and code needs the room
 html_show_sourcelink = False
 
 myst_heading_anchors = 3  # links such as extending.md#a-set
