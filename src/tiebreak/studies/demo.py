@@ -6,7 +6,7 @@ radius 10. The data are generated, see :func:`tiebreak.data.pageviews`; whether 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,7 @@ def run(out: Path, max_queries: int, seed: int, echo: Callable[[str], None]) -> 
         "iterations",
         "seconds",
     )
-    echo("  ".join(f"{column:>14}" for column in columns))
+    echo(row_of(columns))
     start = np.zeros(d)
     echo(_row("x = 0", [train.value(start), np.nan, validation.value(start), np.nan, test.value(start), 0, 0]))
     for name, r in results.items():
@@ -68,4 +68,9 @@ def tie(found: Minimisers) -> str:
 
 def _row(name: str, values: list[float]) -> str:
     shown = ["" if np.isnan(v) else f"{v:,}" if isinstance(v, int) and v else f"{v:.4g}" for v in values]
-    return "  ".join(f"{cell:>14}" for cell in [name, *shown])
+    return row_of([name, *shown])
+
+
+def row_of(cells: Sequence[str]) -> str:
+    """Return one line of the table, the name of a method first."""
+    return "  ".join([f"{cells[0]:>16}", *(f"{cell:>14}" for cell in cells[1:])])
