@@ -60,3 +60,32 @@ def test_the_table_of_methods_fits_a_terminal():
 def test_the_module_is_the_command():
     done = subprocess.run([sys.executable, "-m", "tiebreak", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == tiebreak.__version__
+
+
+def test_the_frontier_is_printed_and_drawn(tmp_path):
+    out = tmp_path / "frontier.png"
+    done = CliRunner().invoke(app, ["frontier", "--out", str(out), "--points", "3"])
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.stdout.splitlines() if " % " in line and "knee" not in line]
+    assert len(rows) == 4
+    for _, _, _, upper, _, floor, ceiling, test in rows:
+        assert 0.0 < float(floor) <= float(ceiling) * (1 + 1e-5)
+        assert float(floor) * (1 - 1e-3) <= float(upper)
+        assert float(test) > 0.0
+    assert "f alone" in done.stdout
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_frontier_says_what_it_cannot_take(tmp_path):
+    out = str(tmp_path / "frontier.png")
+    for arguments, message in [
+        (["--out", str(tmp_path / "absent" / "a.png")], "there is no folder"),
+        (["--out", str(tmp_path / "a.xyz")], ".png, .pdf or .svg"),
+        (["--out", out, "--data", "buses"], "there are no data of the kind"),
+        (["--out", out, "--data", "montevideo"], "are read from a file"),
+        (["--out", out, "--radius", "-1"], "must be a positive number"),
+        (["--out", out, "--points", "1"], "--points"),
+    ]:
+        done = CliRunner().invoke(app, ["frontier", *arguments], env={"COLUMNS": "300"})
+        assert done.exit_code == 2
+        assert message in done.output

@@ -29,6 +29,7 @@ from tiebreak.domains import (
 )
 from tiebreak.driver.checkpoint import CheckpointError
 from tiebreak.driver.compare import MethodTable, compare
+from tiebreak.driver.frontier import Frontier, FrontierPoint, frontier
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.path import Path, PathPoint, path
 from tiebreak.driver.records import Snapshot
@@ -145,6 +146,8 @@ __all__ = [
     "FCBiO",
     "FiniteSum",
     "Floors",
+    "Frontier",
+    "FrontierPoint",
     "GradientError",
     "GradientReport",
     "GroupBall",
@@ -196,6 +199,7 @@ __all__ = [
     "data",
     "from_jax",
     "from_torch",
+    "frontier",
     "minimize",
     "path",
     "power",

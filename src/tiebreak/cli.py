@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -26,11 +27,44 @@ def demo(
     """Solve the paper's regression with SBCGI, SBCGF and an automatic choice; print a table and write a figure."""
     from tiebreak.studies.demo import run
 
+    _check_figure(out)
+    run(out, max_queries, seed, typer.echo)
+
+
+@app.command()
+def frontier(
+    data: Annotated[
+        str, typer.Option(help="pageviews, montevideo:PATH, wikimath or wikimath:PATH.", metavar="KIND[:PATH]")
+    ] = "pageviews",
+    out: Annotated[Path, typer.Option(help="The figure to write.")] = Path("frontier.png"),
+    points: Annotated[int, typer.Option(help="How many tolerances above 0.", min=2)] = 12,
+    radius: Annotated[float, typer.Option(help="Radius of the l1 ball.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Seed of the data and the split.", min=0)] = 0,
+) -> None:
+    """Show what a little of the training loss buys of the validation loss; print a table and write a figure."""
+    from tiebreak.studies.near_ties import SOURCES, run
+    from tiebreak.studies.sources import chosen
+
+    _check_figure(out)
+    if not 0.0 < radius < math.inf:
+        raise typer.BadParameter(f"must be a positive number, got {radius}", param_hint="--radius")
+    try:
+        source = chosen(data, SOURCES)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error), param_hint="--data") from None
+    try:
+        run(source, out, points, radius, seed, typer.echo)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted before the first point was done.", err=True)
+        raise typer.Exit(130) from None
+
+
+def _check_figure(out: Path) -> None:
+    """Raise if a figure cannot be written to a file of this name."""
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter(f"a figure is written as .png, .pdf or .svg, not {out.name}", param_hint="--out")
     if not out.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    run(out, max_queries, seed, typer.echo)
 
 
 @app.command()
