@@ -293,7 +293,6 @@ def test_levels_that_are_alike_or_constant():
         ({"x0": np.full(9, 7.0)}, "`x0`"),
         ({"progress": "yes"}, "`progress`"),
     ],
-    ids=str,
 )
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
