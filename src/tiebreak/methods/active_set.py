@@ -106,7 +106,7 @@ class ActiveSet(Method):
     name = "active-set"
     citation = "Wolfe (1976), for one level"
     setting = "exact gradients and curvature, or a stream of squares"
-    needs = "squares, Huber or logistic losses of linear models; a set with atoms"
+    needs = "losses of linear models, a set with atoms"
     rates = "finite; finite (squares), quadratic (others)"
     loop = staticmethod(advance)  # type: ignore[assignment]
     state = State
