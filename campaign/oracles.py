@@ -232,7 +232,9 @@ def against(case: Any, domain: Any, c: np.ndarray, a: np.ndarray, b: float, cut:
         return "" if b <= low + 1e-10 * size_a else "the cut is called empty, and it is not"
     if a @ cut.point > b + 1e-10 * size_a + 1e-300:
         return "the point violates the cut"
-    allowed = OPTIMAL * (size_c + cut.multiplier * size_a)
+    # c may be the same on all of the set, and then its size there is 0, but for rounding.
+    rounding = float(np.abs(c) @ np.abs(cut.point)) * 1e-14
+    allowed = OPTIMAL * (size_c + cut.multiplier * size_a) + rounding
     value = c @ cut.point
     if (
         math.isfinite(cut.multiplier)
@@ -243,7 +245,8 @@ def against(case: Any, domain: Any, c: np.ndarray, a: np.ndarray, b: float, cut:
         return "" if b <= low + hair else "a solver finds no point, and the cut has one"
     if value > solved.value + solved.doubt + allowed:
         return f"a solver finds {solved.value!r}, less than {value!r}"
-    lowest = SOLVER * (size_c + solved.multiplier * size_a) + solved.doubt  # the point is feasible: the solver's own error
+    # The point is feasible: what it is better by is the solver's own error.
+    lowest = SOLVER * (size_c + solved.multiplier * size_a) + solved.doubt + rounding
     return "" if value >= solved.value - lowest else f"a solver finds {solved.value!r}, more than {value!r}"
 
 
