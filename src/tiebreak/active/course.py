@@ -31,10 +31,8 @@ from tiebreak.engine.randomness import Keys
 from tiebreak.problem import Problem
 
 FIRST_WEIGHT = 100.0  # first λ of the way to an exact tie, in units in which both levels vary alike
-GROWTH, LEAST_GROWTH = (
-    100.0,
-    2.0,
-)  # factor of λ from one stage to the next, at first and where the search for the best λ ends
+GROWTH = 100.0  # factor of λ from one stage to the next
+LEAST_GROWTH = 2.0  # the same where the search for the λ that proves most ends
 FALL = 1e-4  # the same while rounding of λ g hides f
 NEAR_TIE = 1e-6  # distance of g from its minimum, relative to how it varies, at which f is measured anew
 MUCH_MORE = 1e3  # factor by which a level may vary more than what it is where it matters
@@ -42,9 +40,7 @@ MUCH_LESS = 0.01  # share of how f was said to vary at which that is measured an
 BARELY = 1e-14  # share of g by which a point must be better than another one not to be as good, up to rounding
 BARELY_ANY = 1e-8  # the same, as a share of how g varies on all of Z
 NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
-ACCEPTABLE = (
-    1e-6  # difference between f and its bound, relative to how f varies, that need not become smaller at g's expense
-)
+ACCEPTABLE = 1e-6  # difference between f and its bound, relative to how f varies, that is not reduced at g's expense
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
 VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
@@ -108,10 +104,8 @@ class Course:
         self.again = False  # whether λ begins anew
         self.range = math.nan  # how much g varies between the minimisers of both levels, or more
         self.asks_f = False  # whether the minimiser of f is to be found before λ is chosen
-        self.growth, self.sharpest = (
-            GROWTH,
-            math.nan,
-        )  # of λ from one stage to the next, and its last value that was not blurred
+        self.growth = GROWTH  # of λ from one stage to the next
+        self.sharpest = math.nan  # the last λ that rounding did not blur
 
     def _set_out(self, problem: Problem, x: np.ndarray) -> None:
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
