@@ -9,7 +9,7 @@ import numpy as np
 
 from tiebreak.domains import Domain, Product, lmo
 from tiebreak.engine import compilable
-from tiebreak.engine.checks import all_finite, real
+from tiebreak.engine.checks import all_finite, as_float, real, shown
 from tiebreak.objectives import OnPart, Placed, Scaled, Sum, as_objective
 
 
@@ -18,13 +18,15 @@ class _Problem(NamedTuple):
     lower: Any  # g
     domain: Any  # Z
     tolerance: float = 0.0  # ε
+    keep: float = 1.0  # k
 
 
 class Problem(_Problem):
     """Among the minimisers of ``lower`` over ``domain``, find the one that is best for ``upper``.
 
     With a ``tolerance`` ε > 0, points that are nearly as good count as tied too: minimise f(x) over the points x of Z with
-    g(x) ≤ g* + ε, g* the least value of g on Z. The least f over them is then what bounds call f*.
+    g(x) ≤ g* + ε, g* the least value of g on Z. The least f over them is then what bounds call f*. ``keep`` says the same as
+    a share: of what g can gain from the middle of Z, ``keep=0.99`` keeps 99 %, so that ε = 0.01 (g(middle) − g*).
 
     Over a :class:`Product`, an objective may depend on some parts only: on the first ones, if it has as many variables as
     they have together, or on the one that it names, ``OnPart(objective, "w")``.
@@ -39,6 +41,9 @@ class Problem(_Problem):
         The compact convex set Z.
     tolerance : float
         By how much g(x) may exceed g*, in units of g: ε ≥ 0. 0 stands for exact ties.
+    keep : float
+        In place of it: the share of g(middle) − g* that is kept, from 0 to 1, the middle being ``problem.center``. 1 stands
+        for exact ties.
 
     Examples
     --------
@@ -61,11 +66,16 @@ class Problem(_Problem):
     lower      LeastSquares 1 × 2
     domain     L1Ball(radius=2.0)
     tolerance  0.005
+
+    The same, as a share of g(0) − g* = 0.5:
+
+    >>> Problem(SquaredNorm(), LeastSquares([[1.0, 1.0]], [1.0]), L1Ball(2.0), keep=0.99).is_near
+    True
     """
 
     __slots__ = ()
 
-    def __new__(cls, upper: Any, lower: Any, domain: Any, tolerance: float = 0.0) -> Problem:
+    def __new__(cls, upper: Any, lower: Any, domain: Any, tolerance: float = 0.0, keep: float = 1.0) -> Problem:
         for name, objective in (("upper", upper), ("lower", lower)):
             as_objective(objective, name)
         if lower.convex is False:
@@ -73,7 +83,7 @@ class Problem(_Problem):
         if not isinstance(domain, Domain) or not lmo.supports(domain):
             raise ValueError(f"`domain` must be a set such as L1Ball(radius), got {type(domain).__name__}")
         levels = _placed(upper, "upper", domain), _placed(lower, "lower", domain)
-        self = super().__new__(cls, *levels, domain, _checked_tolerance(tolerance))
+        self = super().__new__(cls, *levels, domain, *_checked_level(tolerance, keep))
         known = {name: part.dimension for name, part in self._parts().items() if part.dimension is not None}
         if not known:
             raise ValueError("the dimension is unknown: `upper`, `lower` or `domain` must fix it")
@@ -97,10 +107,25 @@ class Problem(_Problem):
     @property
     def exact(self) -> Problem:
         """The same problem with exact ties: without tolerance."""
-        return self._replace(tolerance=0.0)
+        return self._replace(tolerance=0.0, keep=1.0)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether g may exceed g*: there is a tolerance, or a share that need not be kept."""
+        return self.tolerance > 0.0 or self.keep < 1.0
+
+    @property
+    def allowed(self) -> str:
+        """What was said of how far g may exceed g*, as it was written; nothing for exact ties."""
+        if self.keep < 1.0:
+            return f"keep={self.keep:g}"
+        return f"tolerance={self.tolerance:g}" if self.tolerance > 0.0 else ""
 
     def __str__(self) -> str:
-        rows = self._asdict() if self.tolerance > 0.0 else self._parts()
+        rows = self._parts()
+        if self.is_near:
+            name = "keep" if self.keep < 1.0 else "tolerance"
+            rows[name] = getattr(self, name)
         width = 2 + max(map(len, rows))
         return "\n".join([f"Problem of {self.dimension} variables", *(f"{name:<{width}}{rows[name]!r}" for name in rows)])
 
@@ -118,7 +143,7 @@ def check_problem(problem: Any) -> None:
     """Raise if something is no problem, or data of an objective were changed to NaN or infinity since it was made."""
     if not isinstance(problem, Problem):
         raise ValueError(f"`problem` must be a Problem(upper, lower, domain), got {type(problem).__name__}")
-    _checked_tolerance(problem.tolerance)
+    _checked_level(problem.tolerance, problem.keep)
     for level in ("upper", "lower"):
         for array in _arrays_in(getattr(problem, level)):
             if not all_finite(array):
@@ -128,8 +153,16 @@ def check_problem(problem: Any) -> None:
                 )
 
 
-def _checked_tolerance(tolerance: Any) -> float:
-    return real(tolerance, "tolerance", least=0.0) + 0.0  # −0 is 0
+def _checked_level(tolerance: Any, keep: Any) -> tuple[float, float]:
+    """Return both ways to say how far g may exceed g*, or raise."""
+    epsilon, share = real(tolerance, "tolerance", least=0.0) + 0.0, as_float(keep)  # −0 is 0
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"`keep` must be a share from 0 to 1, such as 0.99, got {shown(keep)}")
+    if epsilon > 0.0 and share < 1.0:
+        raise ValueError(
+            f"`tolerance` and `keep` say the same in two ways, and both were given, {epsilon:g} and {share:g}: leave one out"
+        )
+    return epsilon, share + 0.0
 
 
 def _arrays_in(part: Any) -> Iterator[np.ndarray]:

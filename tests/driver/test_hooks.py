@@ -204,9 +204,18 @@ def test_a_result_tells_its_tolerance_and_whether_it_is_kept():
     assert result.within is True
     assert "g(x) − g* ≤ 0.009, within the tolerance 0.01: proven" in " ".join(str(result).split())
     assert "tolerance" not in str(minimize(PROBLEM, Walk(), max_queries=1000, x0=TIE))
-    far = minimize(PROBLEM._replace(tolerance=epsilon), Walk(target=0.0), max_queries=1000, x0=TIE)
+    far = minimize(PROBLEM._replace(tolerance=epsilon), Walk(target=0.0), max_queries=1000, x0=[0.01, 0.01])
     assert far.within is False
     assert "beyond the tolerance 0.01: proven" in str(far)
+
+
+@pytest.mark.parametrize("allowed", [{"tolerance": 0.01}, {"keep": 0.98}])
+def test_a_run_that_goes_beyond_the_level_steps_back_to_it(allowed):
+    problem = PROBLEM._replace(**allowed)
+    result = minimize(problem, Walk(target=0.0), max_queries=1000, x0=TIE)
+    assert result.within is True
+    assert result.lower_gap_bound == pytest.approx(0.01, rel=0.011)
+    assert result.history.lower[-1] == result.lower == PROBLEM.lower.value(result.x)
 
 
 def test_bounds_that_are_taken_back_leave_the_tolerance():

@@ -26,7 +26,8 @@ from tiebreak import (
     minimize,
 )
 from tiebreak.proofs import exact
-from tiebreak.proofs.certificate import known, proven
+from tiebreak.proofs.certificate import proven
+from tiebreak.proofs.floors import Allowance, known
 from tiebreak.proofs.exact import conclude, look_at
 
 SETS = ("l1", "l2", "box", "simplex")

@@ -51,7 +51,7 @@ MOST_STAGES = 50  # stages of a search for a level
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages"),
-    *("falling", "middle_fall", "again", "growth", "sharpest", "noise", "blur", "asks_f", "range"),
+    *("tolerance", "falling", "middle_fall", "again", "growth", "sharpest", "noise", "blur", "asks_f", "asked_f", "range"),
 )
 
 
@@ -83,7 +83,7 @@ class Course:
     solver: Solver
 
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False, samples: int = 0) -> None:
-        self.tolerance, self._alone = float(problem.tolerance), alone
+        self.tolerance, self._keep, self._alone = float(problem.tolerance), float(problem.keep), alone
         self.gathering = Gathering(problem, samples, LEVELS[1:] if alone else LEVELS)
         self.under_way = False  # whether there is a solver
         if self.gathering.done:
@@ -104,6 +104,7 @@ class Course:
         self.again = False  # whether λ begins anew
         self.range = math.nan  # how much g varies between the minimisers of both levels, or more
         self.asks_f = False  # whether the minimiser of f is to be found before λ is chosen
+        self.asked_f = False  # whether it was
         self.growth = GROWTH  # of λ from one stage to the next
         self.sharpest = math.nan  # the last λ that rounding did not blur
 
@@ -197,6 +198,13 @@ class Course:
         """Look at the minimiser of g again."""
         self.least = self.solver.evaluate(1, self.minimiser)[0]
         self.blur = self.solver.levels[1].rounding(self.minimiser, self.least)
+        if self._keep < 1.0:
+            self._allow(self.solver.evaluate(1, self._problem.center)[0])
+
+    def _allow(self, middle: float) -> None:
+        """Say by how much g may exceed g*, if that is a share of how far it is above g* at the middle of Z."""
+        if self._keep < 1.0:
+            self.tolerance = (1.0 - self._keep) * max(middle - self.floor, 0.0)
 
     def measure(self) -> None:
         """Do so."""
@@ -207,6 +215,7 @@ class Course:
         here, self.middle_fall = (self._fall(*self.solver.evaluate(0, point)) for point in (self.solver.x, middle))
         value, slope = self.solver.evaluate(1, middle)
         gain = self.range = value - self.least
+        self._allow(value)
         self.units = [min(max(here, self.middle_fall), MUCH_MORE * here), self._honest(gain, 0.0)]
         most = self.solver.evaluate(1, self._problem.domain.lmo(-slope))[0] - self.least
         self.asks_f = not gain > max(BARELY * abs(value), BARELY_ANY * most)
@@ -223,7 +232,7 @@ class Course:
 
     def _arrive_at_minimiser_of_f(self) -> None:
         """Take its g for how much g varies, and be done if it is no larger than it may be."""
-        self.asks_f = False
+        self.asks_f, self.asked_f = False, True
         x = self.solver.x
         value, _ = self.solver.evaluate(1, x)
         self.range = value - self.least
@@ -347,6 +356,9 @@ class Course:
         only_one_counts = not LEAST_WEIGHT < self.weight / self.unit < LARGEST_WEIGHT and not self.bracket.has_both
         closed = self.bracket.is_closed or only_one_counts
         self.finished = self.excess <= CLOSE * self.units[0] or self.stages >= MOST_STAGES or closed
+        if self.finished and self.bracket.outside is None and not self.asked_f:  # the level may not bind at all
+            self.asks_f, self.finished = True, False
+            return
         if self.finished and self._looks_closer():
             self.finished, self.upper_floor = False, -math.inf
             self.bracket.clear()

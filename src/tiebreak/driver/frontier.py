@@ -319,7 +319,7 @@ def _keeping(problem: Problem, certificate: Certificate) -> Certificate:
     """Return the certificate of the same point for the least tolerance that it is proven to keep, up to some digits."""
     epsilon = ROOM * certificate.lower_gap_bound + sys.float_info.min
     floors: Floors = certificate.floors._replace(upper=-math.inf)
-    return certify(_near(problem, epsilon), certificate.x, floors=floors.at(epsilon))
+    return certify(_near(problem, epsilon), certificate.x, floors=floors)
 
 
 def _checked(result: Result) -> Result:

@@ -19,8 +19,8 @@ from tiebreak.engine import checks
 from tiebreak.engine.rounding import UNIT
 from tiebreak.methods.active_set import ActiveSet
 from tiebreak.problem import Problem, check_problem
-from tiebreak.proofs.certificate import Floors, known
 from tiebreak.proofs.exact import conclude, examine, least_on_line, look_at
+from tiebreak.proofs.floors import Floors, known
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,8 @@ from tiebreak.methods.base import SAMPLE, Budget
 from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, values_of
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
-INITIAL_SHARE = 0.1  # share of the budget that goes to finding the first point
+INITIAL_SHARE = 0.1  # share of the budget that goes to finding the first point …
+NEAR_SHARE = 0.4  # … and the most for near ties, where it ends as soon as the point is good enough
 TIMED_PART, TIMED_ROWS = 16, 4096  # fraction of a pass that is timed to tell how long one takes, and rows of it at least
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
@@ -52,7 +53,11 @@ class Phases:
     @property
     def share(self) -> float:
         """The share of the queries that the search for a first point may make."""
-        return INITIAL_SHARE if self.task.seek else 0.0
+        return self._initial_share if self.task.seek else 0.0
+
+    @property
+    def _initial_share(self) -> float:
+        return NEAR_SHARE if self.task.problem.is_near else INITIAL_SHARE
 
     def planned(self, queries: float, iterations: float) -> list[Method]:
         """Return the methods configured for a budget."""
@@ -71,12 +76,13 @@ class Phases:
     def _seeking_limit(self) -> float:
         """Return how many queries the search for the first point may make."""
         limits = self.task.limits
-        limit = limits.queries * INITIAL_SHARE
+        share = self._initial_share
+        limit = limits.queries * share
         if math.isfinite(limits.iterations):
             first = np.arange(min(int(limits.iterations), BLOCK))
             cost = self.method.cost(self.method.plan(self.task.problem), first)
             each = float(np.mean(cost.upper_queries + cost.lower_queries))
-            limit = min(limit, each * limits.iterations * INITIAL_SHARE / (1.0 - INITIAL_SHARE))
+            limit = min(limit, each * limits.iterations * share / (1.0 - share))
         return limit
 
     def check(self) -> None:
@@ -88,7 +94,7 @@ class Phases:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
         first = self.method.cost(self.method.plan(self.task.problem), np.zeros(1, dtype=np.int64))
         needed, given = int(first.upper_queries[0] + first.lower_queries[0]), self.task.limits.queries
-        share, what = (1.0 - INITIAL_SHARE, " and a first point") if len(self.methods) > 1 else (1.0, "")
+        share, what = (1.0 - self._initial_share, " and a first point") if len(self.methods) > 1 else (1.0, "")
         if needed > share * given:
             least = math.ceil(needed / share)
             raise ValueError(
@@ -196,6 +202,10 @@ class Phase:
     def wants_record(self) -> bool:
         """Whether its method asks for a record, or has come to its end, which is recorded too."""
         return self.finished or self.method.wants_record(self.state)
+
+    def allow(self, level: float, rise: float) -> None:
+        """Tell its method how large g may be, for near ties."""
+        self.method.allow(self.state, level, rise)
 
     def conclude(self) -> None:
         """Let its method make an answer of what there is, if it has none yet."""

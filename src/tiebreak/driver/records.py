@@ -15,6 +15,9 @@ from tiebreak.proofs import NOTHING, Certificate, Prover, packed, unpacked
 
 RECORD_GROWTH = 0.15  # growth of the queries of a phase from one record to the next …
 RECORD_SPACING = 8  # … and multiple of a record's cost between two of them; the first records of a phase are closer
+WELL_WITHIN = 1e-6  # share of the tolerance at which a first point is good enough
+RETREAT = 1e-9  # share of the tolerance by which answers aim below the level, so that rounding does not carry them beyond
+MOST_RETREATS, NEAR_ENOUGH = 10, 0.01  # steps of this way, and share of the tolerance from the level at which it ends
 
 
 class Snapshot:
@@ -64,6 +67,7 @@ class Records:
         self.prover, self._tol, self._convex = prover, tol, convex
         self.rows: list[Record] = []
         self.confirmed = False
+        self._lowest, self._least = np.zeros(0), math.inf
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -92,6 +96,43 @@ class Records:
         )
         earlier = self.rows[:-1] if self.made_at(phase) else self.rows
         self.rows, self.x, self.certificate, self.confirmed = [*earlier, row], x, certificate, False
+        if certificate.is_near and certificate.lower < self._least:
+            self._lowest, self._least = x, certificate.lower
+
+    # Near ties
+
+    def allowed(self) -> tuple[float, float]:
+        """Return the level that g is proven to keep, and how far above g at the method's first point g may be.
+
+        If no point is known to keep the level, it may be as large as the least g seen.
+        """
+        floors = self.certificate.floors
+        first = next((row for row in reversed(self.rows) if row.phase == 0), self.rows[0])
+        if not self.prover.certain:  # values of different samples are not compared: g − g* at the first point has a bound
+            return floors.aim, max(floors.room - first.lower_gap_bound, 0.0)
+        level = floors.aim - RETREAT * floors.room if floors.lower > -math.inf else -math.inf
+        return level, max(level, floors.best_lower) - first.lower
+
+    def retreat(self) -> np.ndarray | None:
+        """Return a point between the last one and that of least g, where g keeps the level, in a few passes over its data.
+
+        As g is convex, it is at most the level where its chord is. None if there is no need of such a point, or none.
+        """
+        floors, value, least = self.certificate.floors, self.certificate.lower, self._least
+        if not (self.certificate.is_near and self.prover.certain and least < floors.aim - RETREAT * floors.room):
+            return None
+        if self.certificate.within or not least < value:
+            return None
+        inside, level = self._lowest, floors.aim - RETREAT * floors.room
+        for _ in range(MOST_RETREATS):
+            nearer = inside + (level - least) / (value - least) * (self.x - inside)
+            found = self.prover.problem.lower.value(nearer)
+            if not found <= level:  # rounding, or no convexity
+                break
+            inside, least = nearer, found
+            if level - least <= NEAR_ENOUGH * floors.room:
+                break
+        return inside
 
     # When to record
 
@@ -113,8 +154,15 @@ class Records:
     # What is proven
 
     def within_tolerance(self, phase: Phase) -> bool:
-        """Return whether the bounds at the current point are within the tolerances."""
-        return self.made_at(phase) and self.excess(self.certificate, phase) <= 1.0
+        """Return whether the bounds at the current point are within the tolerances.
+
+        For near ties, the search for a first point ends where it is well within the level.
+        """
+        if not self.made_at(phase):
+            return False
+        if phase.seeking and self.certificate.is_near:
+            return self.certificate.lower_gap_bound <= WELL_WITHIN * self.certificate.floors.room
+        return self.excess(self.certificate, phase) <= 1.0
 
     def excess(self, certificate: Certificate, phase: Phase) -> float:
         """Return by how much the bounds exceed the tolerances, as a factor; it is infinite without tolerances."""
@@ -147,7 +195,7 @@ class Records:
             upper_gap_bound=upper,
             lower_gap_bound=math.inf,
             stationarity=math.inf,
-            floors=NOTHING.at(self.certificate.tolerance),
+            floors=NOTHING.at(self.certificate.floors.allowance),
             upper_error=math.inf,
             lower_error=math.inf,
             confidence=0.0,
@@ -162,7 +210,8 @@ class Records:
         certificate, half_spaces = packed(self.certificate)
         history = {f"history.{name}": getattr(History(self.rows), name) for name in Record._fields}
         meta = {"confirmed": self.confirmed, "certificate": certificate, "proofs": proofs}
-        return meta, {**history, **gradients, **half_spaces, "evaluated": self.x}
+        lowest = {"lowest": self._lowest, "least": np.array([self._least])}
+        return meta, {**history, **gradients, **half_spaces, **lowest, "evaluated": self.x}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
@@ -171,6 +220,7 @@ class Records:
         columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]
         self.rows = [Record(*row) for row in zip(*columns, strict=True)]
         self.x, self.certificate = arrays["evaluated"], unpacked(meta["certificate"], arrays)
+        self._lowest, self._least = arrays["lowest"], float(arrays["least"][0])
 
 
 def _times(bound: float, tolerance: float) -> float:

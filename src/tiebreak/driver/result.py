@@ -176,7 +176,7 @@ class Result:
 
     @property
     def tolerance(self) -> float:
-        """ε of the problem that was solved: by how much g(x) may exceed g*."""
+        """ε of the problem that was solved: by how much g(x) may exceed g*. With ``keep``, ε is at least this."""
         return self.certificate.tolerance
 
     @property
@@ -220,7 +220,7 @@ class Result:
     __repr__ = __str__
 
     def _bound_rows(self, level: str, bound: float) -> list[tuple[str, str]]:
-        note = f", {self.certificate.verdict}" if level == "g" and self.tolerance > 0.0 else ""
+        note = f", {self.certificate.verdict}" if level == "g" and self.certificate.is_near else ""
         rows = [] if math.isnan(bound) else [(f"  {level}(x) − {level}* ≤", f"{bound:.3g}{note}")]
         if level == "f" and not self.settings.get("convex", bool(rows)):  # the bound is that of a floor, if there is one
             rows.append(("  stationarity", f"  {self.stationarity:.3g}"))

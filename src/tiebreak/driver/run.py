@@ -106,6 +106,7 @@ class Run:
                 if not self.records.made_at(self.phase) and self._record() is Status.CALLBACK:
                     return Status.CALLBACK, None
                 self.enter(self.phase.number + 1, self.phase.answer)
+                self._allow()
         except (KeyboardInterrupt, Exception) as error:
             if not self.records:  # there is nothing to lose yet
                 raise
@@ -210,7 +211,13 @@ class Run:
 
     def _add_record(self, x: np.ndarray, certificate: Certificate) -> None:
         self.records.add(x, certificate, self.phase, self.spent)
+        self._allow()
         self._show()
+
+    def _allow(self) -> None:
+        """Tell the method how large g may be, for near ties."""
+        if self.task.problem.is_near and not self.phase.seeking:
+            self.phase.allow(*self.records.allowed())
 
     def _show(self) -> None:
         """Bring the progress bar up to date."""
@@ -255,12 +262,22 @@ class Run:
         if self._needs_record(x, status):
             queries = self.spent.total_queries
             self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.hints))
+        if status is not Status.CERTIFIED and self._timetable.allows_improving():
+            self._retreat()
         # A method that knows its multipliers, or that it is finished, has nothing to gain from more half-spaces.
         sharp = phase.finished or bool(phase.hints)
         if self._excess(self.records.certificate) > 1.0 and not sharp and self._timetable.allows_improving():
             self.records.improve()
         if self._timetable.allows_improving():
             self.records.bound_above()
+
+    def _retreat(self) -> None:
+        """Step back to the level of a near tie, if the last point exceeds it and another one does not."""
+        phase = self.phase
+        nearer = None if phase.seeking else self.records.retreat()
+        if nearer is not None:
+            queries = self.spent.total_queries
+            self._add_record(nearer, self._prover.last(nearer, phase.origin, queries, self._excess, phase.hints))
 
     def _needs_record(self, x: np.ndarray, status: Status) -> bool:
         """Return whether the last point must be evaluated, or its bounds be made of samples that decided nothing."""

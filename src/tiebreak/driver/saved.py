@@ -102,7 +102,7 @@ def _check_problem(problem: Any, result: Result, path: Path) -> None:
     if not isinstance(problem, Problem):
         raise ValueError(f"`problem` must be a Problem(upper, lower, domain) or None, got {type(problem).__name__}")
     stored = result.settings["problem"]
-    same = problem.dimension == result.x.size and problem.tolerance == result.tolerance
+    same = problem.dimension == result.x.size and (problem.tolerance, problem.keep) == result.certificate.floors[3:5]
     same = same and stored in (None, digest(problem.exact))
     if same and (stored is None or not problem.compiled):  # functions are known by their names alone: by their values too
         levels = ((problem.upper, result.upper), (problem.lower, result.lower))

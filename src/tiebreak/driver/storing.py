@@ -121,6 +121,7 @@ def _identity(run: Run) -> dict[str, Any]:
     return {
         "x0": digest((task.x, task.seek)),  # first: other functions are compared there
         "tolerance": task.problem.tolerance,
+        "keep": task.problem.keep,
         "problem": digest(task.problem) if task.problem.compiled else _probe(task),
         **run.phases.configuration(run.phases.methods),
         "seed": task.seed,

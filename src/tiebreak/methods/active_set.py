@@ -82,7 +82,7 @@ class ActiveSet(Method):
 
     It takes LeastSquares, Huber, Logistic, SquaredNorm, their sums and multiples, over ℓ1 balls, simplices, boxes, hulls,
     polytopes, matchings and products of them. It finds the answer to rounding, with a floor of f* that meets it, and stops
-    by itself. It takes exact ties and near ties, ``Problem(..., tolerance=ε)``. Of a stream of rows and squares,
+    by itself. It takes exact and near ties. Of a stream of rows and squares,
     ``Stream.of_rows``, it draws samples, sums them up and finds the answer for their mean; bounds are of fresh samples.
 
     Examples
@@ -123,8 +123,7 @@ class ActiveSet(Method):
         if reason := refusal(problem, self.levels):
             endless = any(getattr(problem, name).endless for name in self.levels)
             others = "take 'sbcgi' or 'ir-scg'" if endless else "take 'pb-apg' or 'cg-bio'"
-            instead = "leave `tolerance` out" if problem.tolerance > 0.0 else others
-            raise ValueError(f"the method {self.name!r} needs {reason}: {instead}")
+            raise ValueError(f"the method {self.name!r} needs {reason}: {others}")
 
     def defaults(self, problem: Problem, budget: Budget) -> Mapping[str, Callable[[], Any]]:
         levels = [getattr(problem, name) for name in self.levels]

@@ -63,7 +63,7 @@ class Auto(Method):
         if math.isinf(samples):
             return ActiveSet() if fits(problem, math.inf, budget.queries) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
-        if problem.tolerance > 0.0 or fits(problem, passes):
+        if fits(problem, passes):
             return ActiveSet()
         if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
             constants = problem.upper.lipschitz, problem.lower.lipschitz

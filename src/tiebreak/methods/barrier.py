@@ -8,9 +8,10 @@ in Cao et al. (2023).
     x_{t+1} = Π(x_t − γ_t (∇f̂_t + λ_t ∇ĝ_t))
 
 In the paper Z is the whole space and estimates are exact; where Z binds at the solution, the projection undoes what λ_t is
-made for, and the method ends short of it. γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, g̲ ≤ g* is ``floor``. The
-version with sampled gradients is a baseline of Cao et al.; its g stays above g* by an error that the noise leaves. With
-STORM or SPIDER estimates the noise vanishes. Only the exact version has a theory.
+made for, and the method ends short of it. γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, g̲ ≤ g* is ``floor``; for
+near ties the level that g may reach takes its place. The version with sampled gradients is a baseline of Cao et al.; its g
+stays above g* by an error that the noise leaves. With STORM or SPIDER estimates the noise vanishes. Only the exact version
+has a theory.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tiebreak.methods.base import (
 )
 from tiebreak.methods.descent import estimate_both
 from tiebreak.methods.parameters import declared, real, schedule, whole
-from tiebreak.methods.states import Count, Point, Room
+from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
 
@@ -45,6 +46,7 @@ class State(NamedTuple):
     room: Room  # a point before its projection
     upper: Memory  # ∇f̂_t
     lower: Memory  # ∇ĝ_t
+    rise: Number  # how far the level is above g̲, for near ties
     iteration: Count  # t, one number
 
 
@@ -77,7 +79,7 @@ def barrier_step(domain, state, plan, k):
     x, room, upper, lower = state.x, state.room, state.upper.direction, state.lower.direction
     p, q = state.upper.factor[0], state.lower.factor[0]
     square = q * q * dot(lower, lower)
-    barrier = min(plan.alpha * (state.lower.value[0] - plan.floor), plan.beta * square)
+    barrier = min(plan.alpha * (state.lower.value[0] - plan.floor - state.rise[0]), plan.beta * square)
     multiplier = max((barrier - p * q * dot(upper, lower)) / square, 0.0) if square > 0.0 else 0.0
     for i in range(x.size):
         room[i] = x[i] - plan.step[k] * (p * upper[i] + multiplier * q * lower[i])
@@ -103,6 +105,11 @@ class Barrier(Method):
     loop = advance
     state = State
     projects = True
+    near_ties = True
+
+    def allow(self, state: State, level: float, rise: float) -> None:
+        floor = 0.0 if self.floor is None else float(self.floor)
+        state.rise[0] = max(level - floor, 0.0)
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {

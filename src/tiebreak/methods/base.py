@@ -118,10 +118,10 @@ class Method:
 
         Or if it has a tolerance, and the method is for exact ties.
         """
-        if problem.tolerance > 0.0 and not self.near_ties:
+        if problem.is_near and not self.near_ties:
             raise ValueError(
-                f"the method {self.name!r} is for exact ties, and the problem has tolerance={problem.tolerance:g}: take"
-                " 'active-set', for losses of linear models over sets with corners, or leave `tolerance` out"
+                f"the method {self.name!r} is for exact ties, and the problem has {problem.allowed}: take 'auto', which"
+                " chooses one for near ties, such as 'active-set', 'pb-apg' or 'sbcgf'"
             )
         if self.projects and (part := without_projection(problem.domain)) is not None:
             raise ValueError(
@@ -205,6 +205,12 @@ class Method:
         A loop may return early for this, too.
         """
         return False
+
+    def allow(self, state: Any, level: float, rise: float) -> None:
+        """Take note of how large g may be, for near ties: of the level, and of how far that is above g(x_0).
+
+        A record tells, whenever it proves more of g*. Points with g at most this level are proven to be tied.
+        """
 
     def hints(self, state: Any) -> tuple[tuple[float, np.ndarray | None], ...]:
         """Return multipliers λ of g(x) ≤ g* + ε that are worth trying in the proof of a bound on f*.

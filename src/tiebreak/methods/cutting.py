@@ -3,7 +3,8 @@
     s_t = argmin ⟨∇f̂_t, s⟩  over  s ∈ Z, ⟨∇ĝ_t, s − x_t⟩ ≤ g(x_0) − ĝ_t + K_t
     x_{t+1} = (1 − γ_{t+1}) x_t + γ_{t+1} s_t
 
-In the papers: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, g(x_0) is ``anchor``. With exact estimates the rule is CG-BiO:
+In the papers: γ_{t+1} is ``step(t)``, K_t is ``slack(t)``, g(x_0) is ``anchor``. For near ties the level that g may reach
+takes the place of g(x_0). With exact estimates the rule is CG-BiO:
 Jiang, Abolfazli, Mokhtari and Yazdandoost Hamedani, A conditional gradient-based method for simple bilevel optimization with
 convex lower-level problem, AISTATS 2023. There K_t = 0, and it stops when ⟨∇f(x_t), x_t − s_t⟩ ≤ ε_f and g(x_t) − g(x_0) ≤
 ε_g / 2: here ``tol`` of ``minimize`` does that, with proven bounds. With STORM's estimates it is SBCGI
@@ -60,6 +61,7 @@ class State(NamedTuple):
     upper: Memory  # ∇f̂_t
     lower: Memory  # ∇ĝ_t and ĝ_t
     anchor: Number  # g(x_0), one number
+    rise: Number  # how far the level is above that, for near ties
     origin: Point  # x_0
     model: Number  # m'_{t−1}, one number, if the error is watched
     variance: Number  # V_t, one number
@@ -93,7 +95,7 @@ def advance(problem, state, plan, iterations, keys):
         if t == 0:
             set_anchor(plan.anchor, problem.lower, state)
         watch_error(plan.slack, plan.lower, state, k, moment)
-        slack, risen = plan.slack.values[k], lower.value[0] - state.anchor[0]
+        slack, risen = plan.slack.values[k], lower.value[0] - state.anchor[0] - state.rise[0]
         room = slack + margin(plan.slack, state) - risen
         bound = room / lower.factor[0] + dot(lower.direction, x)
         copy(x, previous)
@@ -133,6 +135,10 @@ class Cutting(Method):
     needs = "linear minimisation over a half-space"
     loop = advance
     state = State
+    near_ties = True
+
+    def allow(self, state: State, level: float, rise: float) -> None:
+        state.rise[0] = rise
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {

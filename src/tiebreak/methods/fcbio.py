@@ -10,7 +10,7 @@ Zhang, Chen, Xu and Zhang, Functionally constrained algorithm solves convex simp
 In the paper: ω = 1; here L_f / L_g, so that both terms are equally smooth (L = L_f) and the units of g do not matter. The
 bracket begins with f(x_0) and a bound from its linear model there; ε is ``tolerance`` times its width, and the accelerated
 steps for one τ are ``inner_iterations``. When the bracket is as small as ε, the answer is accepted, and ε/4 is aimed at with
-twice as many steps.
+twice as many steps. For near ties the level that g may reach takes the place of g(x_0).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class State(NamedTuple):
     lower: Memory  # ∇g(y)
     trial: Point  # the last point that brought u down
     best: Point  # the answer: trial when the bracket was last as small as ε
-    anchor: Number  # g(x_0), one number
+    anchor: Number  # g(x_0), one number; for near ties the level that g may reach
+    rise: Number  # how far that is above g(x_0)
     bracket: Triple  # l, u and f(x_0)
     tolerance: Number  # ε, one number
     rounds: Pair  # how often u came down for this ε, and how many ε were reached
@@ -71,7 +72,7 @@ class Plan(NamedTuple):
 def open_bracket(domain, state, plan):
     """Begin at x_0: f* ≤ f(x_0), and f* ≥ f(x_0) + min ⟨∇f(x_0), s − x_0⟩ over Z."""
     gradient, upper_value = state.upper.direction, state.upper.value[0]
-    state.anchor[0] = state.lower.value[0]
+    state.anchor[0] = state.lower.value[0] + state.rise[0]
     lmo(domain, gradient, state.room)
     bound = upper_value + dot(gradient, state.room) - dot(gradient, state.x)
     state.bracket[0] = min(bound, upper_value)
@@ -226,6 +227,11 @@ class FCBiO(Method):
     state = State
     projects = True
     convex = True
+    near_ties = True
+
+    def allow(self, state: State, level: float, rise: float) -> None:
+        if state.iteration[0] == 0:  # the bracket is one for this level
+            state.rise[0] = rise
 
     def plan(self, problem: Problem) -> Plan:
         upper, lower = smoothnesses(problem, self)

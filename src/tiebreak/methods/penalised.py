@@ -8,16 +8,23 @@ w_t grows from stage to stage, and θ_t = k / (k + 3) restarts with each stage, 
 open how long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps, and ends earlier if
 ‖x_{t+1} − y_t‖ falls to 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
 
+For near ties there is a level l that g may reach, and the w at which g has it is sought: w grows eightfold while g > l
+at the end of a stage, falls while g ≤ l, and lies between the nearest two of these then. The answer is the point between
+both ends at which the chord of g has the level: g, being convex, is no larger there. x_0, whose g keeps the level, is the
+first of the ends.
+
 In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
 
 from tiebreak.engine import generic, kernel
-from tiebreak.engine.vectors import distance
+from tiebreak.engine.vectors import copy, distance, move
 from tiebreak.estimates import Memory, exact
 from tiebreak.methods.accelerated import (
     Accelerated,
@@ -29,7 +36,8 @@ from tiebreak.methods.accelerated import (
     shortened,
     step_down,
 )
-from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, smoothnesses
+from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, initial, smoothnesses
+from tiebreak.methods.fista import FISTA
 from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
@@ -39,6 +47,21 @@ GROWTH = 2.0  # factor of the penalty and of the largest length, from one stage 
 FIRST_LENGTH = 20  # steps that the first stage takes at most
 SETTLED = 0.1  # share of a stage's longest step, divided by the steps it may take: shorter ones end it
 LARGEST = 1e10  # penalty in units of the first one, at which f is lost in rounding
+LEAST = 1e-8  # the same at which g does not count any more
+JUMP = 8.0  # factor of the penalty in the search for a level, while one end is missing
+PATIENCE = 1.2  # factor of the largest length of a stage in that search
+SIDE = 0.05  # distance of a new weight from the ends, as a share of the distance of both, in logarithms
+
+Pair = Annotated[np.ndarray, lambda x: np.zeros(2)]  # two numbers
+
+
+class Ends(NamedTuple):
+    """The nearest points on either side of the level, for near ties: the last one that keeps it and the last beyond it."""
+
+    inside: Point  # x_0 at first
+    outside: Point
+    weights: Pair  # w of both, ∞ and 0 if there are none yet
+    values: Pair  # g of both
 
 
 class State(NamedTuple):
@@ -54,6 +77,10 @@ class State(NamedTuple):
     penalty: Number  # the largest weight of g so far, one number
     longest: Number  # the longest step of this stage, one number
     length: Count  # steps that this stage may take at most, one number
+    anchor: Number  # g(x_0), one number
+    rise: Number  # how far the level is above that, for near ties
+    ends: Ends
+    best: Point  # the answer to a near tie
     iteration: Count  # t, one number
 
 
@@ -77,6 +104,10 @@ class Scheduled(NamedTuple):
 
 class Stages(NamedTuple):
     """w_t grows whenever f + w g is nearly solved."""
+
+
+class Search(NamedTuple):
+    """w_t changes whenever f + w g is nearly solved, so that g comes to the level of a near tie."""
 
 
 @kernel
@@ -163,6 +194,62 @@ def close_solved_stage(penalty, plan, state):
         state.longest[0] = 0.0
 
 
+@open_stage.register(Search)
+def open_search(penalty, plan, state, k):
+    if state.iteration[0] == 0:
+        state.penalty[0], state.length[0] = plan.upper_smoothness / plan.lower_smoothness, FIRST_LENGTH
+        state.ends.weights[0] = np.inf
+
+
+@safe_length.register(Search)
+def search_and_longest_safe_length(penalty, plan, state, k):
+    if state.iteration[0] == 0:
+        state.anchor[0] = state.ends.values[0] = state.lower.value[0]
+    elif state.longest[0] == 0.0:  # a stage begins, at y = x
+        note_end(state, state.anchor[0] + state.rise[0])
+        state.penalty[0] = next_weight(state, plan, state.anchor[0] + state.rise[0])
+    lower = state.penalty[0] * state.lower_curvature.smoothness[0]
+    return plan.step[k] / (state.upper_curvature.smoothness[0] + lower)
+
+
+@close_stage.register(Search)
+def close_searched_stage(penalty, plan, state):
+    moved = distance(state.x, state.glide.y)
+    state.longest[0] = max(state.longest[0], moved)
+    solved = moved * state.length[0] <= SETTLED * state.longest[0]
+    if solved or state.glide.since[0] >= state.length[0]:
+        state.length[0] = int(PATIENCE * state.length[0])
+        state.glide.since[0] = 0
+        state.longest[0] = 0.0
+
+
+@kernel
+def note_end(state, level):
+    """Let x, and its g, become an end, and make the answer of both."""
+    ends, value = state.ends, state.lower.value[0]
+    side = 0 if value <= level else 1
+    ends.weights[side], ends.values[side] = state.penalty[0], value
+    copy(state.x, ends.inside if side == 0 else ends.outside)
+    low, high = ends.values[0], ends.values[1]
+    copy(ends.inside, state.best)
+    if ends.weights[1] > 0.0 and low < level < high:
+        move(state.best, ends.outside, (level - low) / (high - low))
+
+
+@kernel
+def next_weight(state, plan, level):
+    """Return the weight of the next stage."""
+    ends, first = state.ends, plan.upper_smoothness / plan.lower_smoothness
+    high, low = ends.weights[0], ends.weights[1]
+    if low == 0.0:
+        return max(state.penalty[0] / JUMP, LEAST * first)
+    if high == np.inf:
+        return min(state.penalty[0] * JUMP, LARGEST * first)
+    share = (ends.values[1] - level) / (ends.values[1] - ends.values[0]) if ends.values[1] > ends.values[0] else 0.5
+    share = min(max(share, SIDE), 1.0 - SIDE)
+    return low * (high / low) ** share
+
+
 @declared
 class PBAPG(Accelerated):
     """Accelerated projected gradient on f + w_t g, warm-started through stages of growing penalty w_t.
@@ -183,12 +270,19 @@ class PBAPG(Accelerated):
         " doubles whenever f + w g is nearly solved, at the latest after 20, 40, 80, … steps."
     )
     inertia: float = real("α, which sets the momentum k / (k + α) at the k-th step of a stage.", 3.0, above=0.0)
+    initial: Method | None = initial()
 
     name = "pb-apg"
     citation = "Chen, Shi, Jiang, Wang (2024)"
     rates = "t^-1; t^-1 (under a quadratic error bound of g)"
     loop = advance
     state = State
+    near_ties = True
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if problem.is_near and self.penalty is not None:
+            raise ValueError(f"`penalty` must be left out where the problem has {problem.allowed}: it is sought then")
 
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         if self.penalty is None:
@@ -196,7 +290,10 @@ class PBAPG(Accelerated):
         return super().for_problem(problem, budget)
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        return {"step": lambda: constant(1.0) if self.penalty is None else self._safe(problem)}
+        return {
+            "step": lambda: constant(1.0) if self.penalty is None else self._safe(problem),
+            "initial": lambda: FISTA(level="lower") if problem.is_near else None,
+        }
 
     def _safe(self, problem: Problem) -> safe_step:
         upper, lower = smoothnesses(problem, self, "step=...")
@@ -207,7 +304,16 @@ class PBAPG(Accelerated):
             upper, lower = smoothnesses(problem, self, "penalty=...")
             known = {"upper_smoothness": upper, "lower_smoothness": lower}
             step = Given(self.step, "step", 1.0)  # type: ignore[arg-type]
-            penalty: Any = Stages()
+            penalty: Any = Search() if problem.is_near else Stages()
         else:
             known, step, penalty = given_smoothness(self.step), self.given("step"), Scheduled(self.given("penalty"))
         return Plan(exact(problem.upper), exact(problem.lower), step, penalty, self.inertia, **known)
+
+    def allow(self, state: State, level: float, rise: float) -> None:
+        state.rise[0] = rise
+
+    def answer(self, state: State) -> np.ndarray:
+        return state.best if state.ends.weights[0] > 0.0 else state.x
+
+    def hints(self, state: State) -> tuple[tuple[float, np.ndarray | None], ...]:
+        return ((float(state.penalty[0]), None),) if state.ends.weights[0] > 0.0 else ()

@@ -6,7 +6,8 @@ optimization without lower-level strong convexity, 2023.
     d_t = ∇f(x_t) if g(x_t) ≤ g(x_0) + K_t, else ∇g(x_t);   x_{t+1} = Π(x_t − γ_t d_t / ‖d_t‖)
     answer:  the mean, with weights γ_t, of the points at which the step was one on f
 
-In the papers: γ_t is ``step(t)``, K_t is ``slack(t)``, g(x_0), which should be nearly g*, is ``anchor``.
+In the papers: γ_t is ``step(t)``, K_t is ``slack(t)``, g(x_0), which should be nearly g*, is ``anchor``. For near ties the
+level that g may reach takes its place.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class State(NamedTuple):
     mean: Point  # the weighted mean of the points with a step on f
     weight: Number  # the sum of their weights, one number
     anchor: Number  # g(x_0), one number
+    rise: Number  # how far the level is above that, for near ties
     iteration: Count  # t, one number
 
 
@@ -71,7 +73,7 @@ def advance(problem, state, plan, iterations, keys):
             return LOWER_NOT_FINITE
         if t == 0:
             state.anchor[0] = lower.value[0]
-        if lower.value[0] <= state.anchor[0] + plan.slack[k]:
+        if lower.value[0] <= state.anchor[0] + state.rise[0] + plan.slack[k]:
             estimate(plan.upper, problem.upper, upper, x, x, k, Moment(keys.upper, t, 0, 0))
             if not math.isfinite(upper.value[0]):
                 return UPPER_NOT_FINITE
@@ -127,6 +129,10 @@ class SwitchingGradient(Method):
     state = State
     projects = True
     convex = True
+    near_ties = True
+
+    def allow(self, state: State, level: float, rise: float) -> None:
+        state.rise[0] = rise
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         step = power(0.01 * problem.domain.diameter, 0.5) if self.step is None else self.step

@@ -2,22 +2,21 @@
 
 from tiebreak.proofs.certificate import (
     APPROXIMATE,
-    NOTHING,
     Certificate,
-    ContradictionError,
-    Floors,
     HalfSpace,
     packed,
     proven,
     unpacked,
 )
 from tiebreak.proofs.certify import certify
+from tiebreak.proofs.floors import NOTHING, Allowance, ContradictionError, Floors
 from tiebreak.proofs.gradients import Comparison, GradientError, GradientReport, check_gradient, check_gradients
 from tiebreak.proofs.prover import Prover, prover_of
 
 __all__ = [
     "APPROXIMATE",
     "NOTHING",
+    "Allowance",
     "Certificate",
     "Comparison",
     "ContradictionError",

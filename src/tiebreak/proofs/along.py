@@ -10,8 +10,9 @@ import numpy as np
 
 from tiebreak.active.course import Course
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import Certificate, gap, is_within
+from tiebreak.proofs.certificate import Certificate
 from tiebreak.proofs.exact import Look, examine
+from tiebreak.proofs.floors import gap, is_within
 
 CYCLES_PER_LOOK = 10  # passes of the active set for each point that is looked at
 

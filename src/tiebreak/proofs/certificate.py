@@ -12,36 +12,10 @@ import numpy as np
 
 from tiebreak.engine import foreign_classes
 from tiebreak.engine.digest import digest
-from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 from tiebreak.problem import Problem
+from tiebreak.proofs.floors import NOTHING, Floors
 
 APPROXIMATE = "approximate: assumes that batch means are nearly normal; value_range and gradient_bound make it proven"
-CONTRADICTION = 1e-6  # relative amount by which g may be below its proven floor before something is said to be wrong
-
-
-class Floors(NamedTuple):
-    """The best that is proven so far about the optimal values."""
-
-    upper: float = -math.inf  # ≤ f*, the least f over the points of Z with g ≤ g* + tolerance
-    lower: float = -math.inf  # ≤ g*
-    best_lower: float = math.inf  # ≥ g*: the least g seen, and its rounding
-    tolerance: float = 0.0  # ε
-
-    @property
-    def level(self) -> float:
-        """A number that g does not exceed where g ≤ g* + ε: the least g seen and ε, rounded up."""
-        if self.tolerance == 0.0:
-            return self.best_lower
-        level = self.best_lower + self.tolerance
-        return level + FEW_OPERATIONS * UNIT * (abs(self.best_lower) + self.tolerance)
-
-    def at(self, tolerance: float) -> Floors:
-        """Return what is proven for another tolerance: f* is no larger for a larger one, and g* does not depend on it."""
-        upper = self.upper if tolerance <= self.tolerance else -math.inf
-        return self._replace(upper=upper, tolerance=tolerance)
-
-
-NOTHING = Floors()
 
 
 class HalfSpace(NamedTuple):
@@ -115,16 +89,27 @@ class Certificate(NamedTuple):
 
     @property
     def tolerance(self) -> float:
-        """ε of the problem: by how much g(x) may exceed g*."""
-        return self.floors.tolerance
+        """ε of the problem: by how much g(x) may exceed g*. With ``keep`` it is known up to g*: ε is at least this."""
+        return self.floors.epsilon
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is of a near tie."""
+        return self.floors.allowance.is_positive
+
+    @property
+    def inactive(self) -> bool:
+        """Whether the level does not matter: x keeps it, and what bounds f* holds on all of Z."""
+        return self.is_near and self.within is True and self.multiplier == 0.0
 
     @property
     def verdict(self) -> str:
         """What is known of g(x) ≤ g* + ε, in words; nothing for exact ties."""
-        if self.tolerance == 0.0:
+        if not self.is_near:
             return ""
         place = {True: "within", False: "beyond", None: "perhaps within"}[self.within]
-        return f"{place} the tolerance {self.tolerance:g}: {'not ' if self.within is None else ''}proven"
+        text = f"{place} the tolerance {self.tolerance:g}: {'not ' if self.within is None else ''}proven"
+        return f"{text}; it does not bind" if self.inactive else text
 
     @property
     def finite(self) -> bool:
@@ -144,19 +129,6 @@ class Certificate(NamedTuple):
         return "\n".join([*lines, APPROXIMATE] if self.approximate else lines)
 
 
-class ContradictionError(ValueError):
-    """A point of the domain is better than what was proven to be possible: something that was said of g is not true."""
-
-
-def known(problem: Problem, *earlier: Floors) -> Floors:
-    """Return what the objectives of a problem know of themselves, and what was proven of them earlier, for any tolerance."""
-    upper, lower = (float(level.floor) for level in (problem.upper, problem.lower))
-    first = Floors(upper - FEW_OPERATIONS * UNIT * abs(upper), lower - FEW_OPERATIONS * UNIT * abs(lower))
-    all_floors = [first._replace(tolerance=problem.tolerance), *(floors.at(problem.tolerance) for floors in earlier)]
-    uppers, lowers, ceilings, _ = zip(*all_floors, strict=True)
-    return Floors(max(uppers), max(lowers), min(ceilings), problem.tolerance)
-
-
 def proven(result: Any, problem: Problem) -> Floors:
     """Return what a result proves about a problem: nothing if it is of another one, or of samples.
 
@@ -172,29 +144,6 @@ def proven(result: Any, problem: Problem) -> Floors:
     else:
         same = first.compiled and digest(first.exact) == digest(problem.exact)
     return result.certificate.floors if same and result.certificate.confidence == 1.0 else NOTHING
-
-
-def gap(value: float, error: float, floor: float) -> float:
-    """Return a bound on how far a value is above an optimal one that has a floor; NaN if it has none."""
-    return value + error - floor if floor > -math.inf else math.nan
-
-
-def is_within(value: float, error: float, bound: float, floors: Floors) -> bool | None:
-    """Return whether g ≤ g* + ε at a point with this value of g, its error and its bound on g − g*; None if not proven."""
-    if bound <= floors.tolerance:
-        return True
-    return False if value - error - FEW_OPERATIONS * UNIT * abs(value) > floors.level else None
-
-
-def check_consistent(floors: Floors) -> None:
-    """Raise if g was seen clearly below what was proven of its minimum."""
-    scale = max(abs(floors.lower), abs(floors.best_lower))
-    if floors.best_lower < floors.lower - CONTRADICTION * scale:
-        raise ContradictionError(
-            f"`lower` takes the value {floors.best_lower:g} in the domain, though its gradients or its `floor` prove that it"
-            f" is at least {floors.lower:g}: it is not convex, its gradient is wrong, its `floor` is too high, or its data"
-            " were changed"
-        )
 
 
 def packed(certificate: Certificate) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -15,8 +15,9 @@ from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs.along import follow
-from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known, proven
+from tiebreak.proofs.certificate import Certificate, proven
 from tiebreak.proofs.exact import Look, examine, tighten, with_ceiling
+from tiebreak.proofs.floors import NOTHING, Floors, known
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched, check_gradients
 from tiebreak.proofs.sampled import LEAST_SAMPLES, certify_sampled

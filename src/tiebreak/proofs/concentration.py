@@ -39,10 +39,17 @@ from tiebreak.objectives import Placed, Scaled, Stream, Sum
 from tiebreak.objectives.adapters.sources import Rows
 from tiebreak.problem import Problem
 from tiebreak.proofs.exact import minimum
-from tiebreak.proofs.fresh import Choice, Sample, choices, rounded_up
+from tiebreak.proofs.fresh import Choice, Sample, choices, rise_at
 
-STATEMENTS = 4  # statements about two gaps and two values, each of which may fail with an equal share of δ
 NO_POINT = -1  # index of a choice that compares g at x with itself
+
+
+def statements_of(problem: Problem) -> int:
+    """Return the number of statements, each of which may fail with an equal share of δ: about two gaps and two values.
+
+    Where a share is to be kept, g at the middle of Z is a further one.
+    """
+    return 5 if problem.keep < 1.0 else 4
 
 
 class SampleRange(NamedTuple):
@@ -82,6 +89,8 @@ class Claims(NamedTuple):
     upper: float
     lower: float
     multiplier: float
+    rise: float = 0.0  # g at the middle of Z, less g(x), where a share is to be kept
+    rise_error: float = 0.0
 
 
 class PieceSums:
@@ -150,7 +159,7 @@ class Bounded:
 
     def claims(self, samples: Iterator[Sample], count: int, delta: float) -> Claims:
         """Return what twice as many pieces as ``count`` prove, all together with probability 1 − δ."""
-        share = delta / STATEMENTS
+        share = delta / statements_of(self.problem)
         origin = next(samples)
         first, second = PieceSums(origin), PieceSums(origin)
         first.add(origin)
@@ -166,7 +175,19 @@ class Bounded:
             upper=self.gap(second, 1.0, choice, share),
             lower=self.gap(both, 0.0, Choice(1.0, NO_POINT), share),
             multiplier=choice.multiplier,
+            **self.middle(both, share),
         )
+
+    def middle(self, moments: PieceSums, share: float) -> dict[str, float]:
+        """Return how far g at the middle of Z, the last of the other points, is above g(x), where it matters."""
+        if self.problem.keep == 1.0:
+            return {}
+        which = 1 + len(self.distances)
+        return {"rise": moments.mean(which), "rise_error": self.error(moments, which, self.width(-1), share)}
+
+    def width(self, point: int) -> float:
+        """Return the length of an interval that holds what a sample says of g(y) − g(x)."""
+        return 2.0 * min(self.g.values, self.g.gradients * self.distances[point])
 
     def choose(self, moments: PieceSums, share: float) -> Choice:
         """Return the multiplier and the other point whose bound on the upper gap is least."""
@@ -180,14 +201,20 @@ class Bounded:
         weights = np.array([f_weight, choice.multiplier])
         bound = -minimum(self.problem, moments.gradient(weights), self.x)
         deviation = self.diameter * moments.gradient_deviation(weights)
-        bound += f_weight * choice.multiplier * rounded_up(self.problem.tolerance)
         f_width, g_width = 2.0 * self.diameter * weights * [self.f.gradients, self.g.gradients]
-        if choice.point != NO_POINT:
-            rise = 2 + choice.point
-            bound += choice.multiplier * moments.mean(rise)
-            deviation += choice.multiplier * moments.deviation(rise)
-            g_width += 2.0 * choice.multiplier * min(self.g.values, self.g.gradients * self.distances[choice.point])
+        if f_weight > 0.0:
+            rises = np.array([moments.mean(2 + k) for k in range(len(self.distances))])
+            bound += choice.multiplier * rise_at(self.problem, rises, choice.point)
+            for point, part in self.parts(choice):
+                deviation += choice.multiplier * part * moments.deviation(2 + point)
+                g_width += choice.multiplier * part * self.width(point)
         return bound + self.error_of_mean(moments, [f_width, g_width], deviation, share)
+
+    def parts(self, choice: Choice) -> list[tuple[int, float]]:
+        """Return the points y of which g(y) − g(x) is part of the bound, and their weights."""
+        keep, last = self.problem.keep, len(self.distances) - 1
+        chosen = [(choice.point, keep)] if choice.point != NO_POINT else []
+        return chosen if keep == 1.0 else [*chosen, (last, 1.0 - keep)]
 
     def error(self, moments: PieceSums, which: int, width: float, share: float) -> float:
         """Return by how much the mean of a number may be wrong on either side."""

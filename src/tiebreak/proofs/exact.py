@@ -37,7 +37,8 @@ from tiebreak.domains.rounding import dot_margin, norm_ceiling, quiet, raised
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
 from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import AFTER_ATOMS, MAX_ATOMS, Lines, best_bound
-from tiebreak.proofs.certificate import Certificate, Floors, HalfSpace, check_consistent, gap, is_within
+from tiebreak.proofs.certificate import Certificate, HalfSpace
+from tiebreak.proofs.floors import Floors, check_consistent, gap, is_within
 from tiebreak.proofs.minimisers import ceiling_of
 
 ROUNDED_DOWN = 1.0 - 1e-12  # factor that covers the rounding of sums and multiples of a few constants
@@ -125,7 +126,7 @@ def conclude(problem: Problem, look: Look, floors: Floors, multipliers: Sequence
 
     ``multipliers`` of the half-space are tried beside that which the cut oracle proposes, and so is 0; the best one counts.
     """
-    floors = floors.at(problem.tolerance)
+    floors = floors.of(problem)
     if not look.finite:
         return Certificate(look.f, look.g, math.nan, math.nan, math.nan, math.nan, floors, x=look.x)
     floors = floors._replace(best_lower=min(floors.best_lower, look.ceiling))
@@ -217,13 +218,14 @@ def with_ceiling(problem: Problem, certificate: Certificate) -> Certificate:
     """Return a certificate with a ceiling of f*, where a point that keeps the tolerance is proven to be at x or near it."""
     if not (certificate.finite and problem.upper.convex and problem.lower.convex):
         return certificate
-    if problem.tolerance == 0.0:
+    if not problem.is_near:
         return certificate._replace(ceiling=ceiling_of(problem, certificate.x, certificate.floors.lower))
     x, off = certificate.x.copy(), np.empty_like(certificate.x)
     if not certificate.within or not settle(problem.domain, x, off) or not np.array_equal(x, certificate.x):
         return certificate
     f, g = (level.survey(x, off) for level in (problem.upper, problem.lower))
-    if not gap(g.value, g.value_error + FEW_OPERATIONS * UNIT * abs(g.value), certificate.floors.lower) <= problem.tolerance:
+    error = g.value_error + FEW_OPERATIONS * UNIT * abs(g.value)
+    if not gap(g.value, error, certificate.floors.lower) <= certificate.floors.room:
         return certificate
     return certificate._replace(ceiling=f.value + f.value_error + FEW_OPERATIONS * UNIT * abs(f.value))
 

@@ -70,9 +70,16 @@ class Choice(NamedTuple):
     point: int  # y among the other points; −1: y = x
 
 
-def rounded_up(tolerance: float) -> float:
-    """Return ε and what rounding may take from it where it is added."""
-    return tolerance * (1.0 + FEW_OPERATIONS * UNIT)
+def rise_at(problem: Problem, rises: np.ndarray, point: int) -> float:
+    """Return how far the level may be above g(x), given g(y) − g(x) of each y, of which one is chosen, rounded up.
+
+    Where a share is to be kept, the last y is the middle of Z.
+    """
+    rise = float(rises[point]) if point >= 0 else 0.0
+    if problem.keep == 1.0:
+        return rise + problem.tolerance * (1.0 + FEW_OPERATIONS * UNIT)
+    middle = float(rises[-1])
+    return problem.keep * rise + (1.0 - problem.keep) * middle + FEW_OPERATIONS * UNIT * (abs(rise) + abs(middle))
 
 
 def sample_at(
@@ -111,7 +118,7 @@ def value_and_gradient(objective: Any, batches: Sequence[Any], x: np.ndarray) ->
 def choices(problem: Problem, x: np.ndarray, f_gradient: np.ndarray, g_gradient: np.ndarray, falls: Any) -> list[Choice]:
     """Return the multipliers and points that are worth trying, given mean gradients and the mean g(y) − g(x) of each y."""
     point = int(np.argmin(falls)) if falls.size and falls.min() < 0.0 else -1
-    offset = float(g_gradient @ x) + (float(falls[point]) if point >= 0 else 0.0) + problem.tolerance
+    offset = float(g_gradient @ x) + rise_at(problem, falls, point)
     _, found = cut_lmo(problem.domain, f_gradient, g_gradient, offset, np.empty_like(x))
     if not (math.isfinite(found) and found > 0.0):
         sizes = np.linalg.norm(f_gradient), np.linalg.norm(g_gradient)

@@ -33,7 +33,7 @@ from tiebreak.objectives.losses import curvature
 from tiebreak.objectives.matrices import CSR
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import gap
+from tiebreak.proofs.floors import gap
 
 MOST_ATOMS, MOST_NUMBERS = 1500, 2e6  # atoms, and numbers of the data, with which a proof is tried
 LEAST_WEIGHT = 1e-12  # weight of an atom below which it is left out
@@ -99,7 +99,7 @@ def ceiling_of(problem: Problem, x: np.ndarray, lower_floor: float) -> float:
     ``lower_floor`` is a floor of g*.
     """
     smoothness = smooth_ceiling(problem.upper)
-    if problem.tolerance > 0.0 or not math.isfinite(smoothness):
+    if problem.is_near or not math.isfinite(smoothness):
         return math.inf
     found = by_strong_convexity(problem, x, lower_floor, smoothness)
     model = _least_squares(problem.lower)

@@ -12,8 +12,9 @@ from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import EndOfStream
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import NOTHING, Certificate, Floors, known
+from tiebreak.proofs.certificate import Certificate
 from tiebreak.proofs.exact import Look, examine, tighten, with_ceiling
+from tiebreak.proofs.floors import NOTHING, Floors, known
 from tiebreak.proofs.fresh import FRESH, Fresh, Take
 from tiebreak.proofs.gradients import Watched
 from tiebreak.proofs.sampled import certify_sampled

@@ -14,12 +14,13 @@ of the problem, has a multiplier λ ≥ 0:
 
     f* − f(x)  ≥  min over s ∈ Z of ⟨∇f(x) + λ ∇g(x), s − x⟩ − λ (g(y) + ε − g(x))      for any λ ≥ 0 and any y ∈ Z,
 
-f convex, whose terms are estimated likewise, batch by batch. λ and y are chosen on one half of the samples, on which their
+f convex, whose terms are estimated likewise, batch by batch. Where a share k of what g gains from the middle c of Z is to be
+kept, k g(y) + (1 − k) g(c) takes the place of g(y) + ε. λ and y are chosen on one half of the samples, on which their
 bound is best, and used on the other half, which knows nothing of that choice. The confidence limits are Student's: with the
 numbers q_1 … q_K, mean q̄ and standard deviation S, the expectation is at most q̄ + t S / √K, t the quantile of K − 1 degrees
 of freedom. That assumes that a number made of a whole batch is nearly normal, which samples cannot show: events that are
 rarer than one in as many samples as there are leave no trace in S. Each of the four statements (two gaps, two values) may
-fail with a probability of δ/4.
+fail with a probability of δ/4; with a share to be kept, g(c) − g(x) is a fifth one.
 
 Mak, Morton and Wood, Monte Carlo bounding techniques for determining solution quality in stochastic programs, Operations
 Research Letters 1999, bound optimality gaps in this way.
@@ -40,10 +41,11 @@ from scipy.special import stdtrit
 from tiebreak.domains import settle
 from tiebreak.objectives.surveys import Survey, accurate
 from tiebreak.problem import Problem
-from tiebreak.proofs.certificate import Certificate, gap, is_within, known
-from tiebreak.proofs.concentration import STATEMENTS, Bounded, Claims, range_of
+from tiebreak.proofs.certificate import Certificate
+from tiebreak.proofs.concentration import Bounded, Claims, range_of, statements_of
 from tiebreak.proofs.exact import doubt_of, minimum
-from tiebreak.proofs.fresh import Choice, Sample, Take, choices, pieces, rounded_up, sample_at
+from tiebreak.proofs.floors import gap, is_within, known
+from tiebreak.proofs.fresh import Choice, Sample, Take, choices, pieces, rise_at, sample_at
 
 BATCHES = 10  # K, the number of batches on each half of the samples
 MAX_PIECES = 2000  # pieces on each half, where samples are bounded: the more, the better their variance is known
@@ -67,6 +69,8 @@ def certify_sampled(
     ranges = [range_of(level, resumed) for level in problem[:2]]
     off, *others_off = (np.empty_like(x) for _ in range(1 + len(points)))
     points = [point.copy() for point in points]
+    if problem.keep < 1.0:  # the last one is the middle of Z
+        points, others_off = [*points, problem.center], [*others_off, np.empty_like(x)]
     settled = [settle(problem.domain, *pair) for pair in zip((x, *points), (off, *others_off), strict=True)]
     proven = bool(np.isfinite(ranges).all()) and all(settled)
     count = min(max(samples // 2, 2), MAX_PIECES) if proven else BATCHES  # batches on each half
@@ -107,12 +111,13 @@ def with_rounding(
         g_error=claims.g_error + errors[1],
         upper=claims.upper + doubts[0] + claims.multiplier * doubts[1],
         lower=claims.lower + doubts[1],
+        rise_error=claims.rise_error + 2.0 * errors[1] + 2.0 * problem.lower.accuracy * abs(claims.rise),
     )
 
 
 def certificate_of(problem: Problem, claims: Claims) -> Certificate:
     """Return a certificate of what samples say and of what is known of both objectives."""
-    f, f_error, g, g_error, upper, lower, multiplier = claims
+    f, f_error, g, g_error, upper, lower, multiplier, rise, rise_error = claims
     floors, upper_gap, lower_gap = known(problem), math.inf, math.inf
     if problem.lower.convex:  # else neither its gradients nor its half-space say anything
         lower_gap = max(lower, 0.0)
@@ -121,38 +126,52 @@ def certificate_of(problem: Problem, claims: Claims) -> Certificate:
             upper_gap = upper
             floors = floors._replace(upper=max(floors.upper, f - f_error - upper_gap))
     floors = floors._replace(best_lower=g + g_error)
-    lower_gap = max(min(gap(g, g_error, floors.lower), lower_gap), 0.0)
+    if problem.keep < 1.0 and problem.lower.endless:
+        ends = (g - g_error) + (rise - rise_error), (g + g_error) + (rise + rise_error)
+        floors = floors._replace(middle_floor=ends[0], middle_ceiling=ends[1])
+    by_floor = gap(g, g_error, floors.lower)
+    least_gap = max(min(by_floor, lower_gap), 0.0)
+    within = is_within(g, g_error, least_gap if problem.keep == 1.0 else by_floor, floors)
+    if problem.keep < 1.0:  # g(x) ≤ k g* + (1 − k) g(c) is k (g(x) − g*) ≤ (1 − k) (g(c) − g(x))
+        least_rise = rise - rise_error if problem.lower.endless else floors.middle_floor - g - g_error
+        within = True if problem.keep * lower_gap <= (1.0 - problem.keep) * least_rise else within
     return Certificate(
         upper=f,
         lower=g,
         upper_gap_bound=min(gap(f, f_error, floors.upper), upper_gap),
-        lower_gap_bound=lower_gap,
+        lower_gap_bound=least_gap,
         stationarity=upper,
         multiplier=multiplier,
         floors=floors,
         upper_error=f_error,
         lower_error=g_error,
-        within=is_within(g, g_error, lower_gap, floors),
+        within=within,
     )
 
 
 def approximate_claims(problem: Problem, x: np.ndarray, batches: Iterator[Sample], delta: float) -> Claims:
     """Return what batches say if numbers made of a whole batch are nearly normal."""
     first = [next(batches) for _ in range(BATCHES)]
-    quantile = float(stdtrit(BATCHES - 1, 1.0 - delta / STATEMENTS))
+    statements = statements_of(problem)
+    quantile = float(stdtrit(BATCHES - 1, 1.0 - delta / statements))
     choice = choose(problem, x, first, quantile)
-    values = [(sample.f, sample.g) for sample in first]
+    values = [values_of(sample) for sample in first]
     gaps = []
     for sample in batches:
-        values.append((sample.f, sample.g))
+        values.append(values_of(sample))
         gaps.append((upper_number(problem, x, sample, choice), -minimum(problem, sample.g_gradient, x)))
     upper, lower = (confidence_limit(column, quantile) for column in zip(*gaps, strict=True))
-    two_sided = float(stdtrit(2 * BATCHES - 1, 1.0 - delta / (2 * STATEMENTS)))
-    f, g = (confidence_limit(column, 0.0) for column in zip(*values, strict=True))
-    f_error, g_error = (
+    two_sided = float(stdtrit(2 * BATCHES - 1, 1.0 - delta / (2 * statements)))
+    f, g, rise = (confidence_limit(column, 0.0) for column in zip(*values, strict=True))
+    f_error, g_error, rise_error = (
         confidence_limit(column, two_sided) - confidence_limit(column, 0.0) for column in zip(*values, strict=True)
     )
-    return Claims(f, f_error, g, g_error, upper, lower, choice.multiplier)
+    return Claims(f, f_error, g, g_error, upper, lower, choice.multiplier, rise, rise_error)
+
+
+def values_of(sample: Sample) -> tuple[float, float, float]:
+    """Return f and g of a batch, and how far g at the last of the other points is above that."""
+    return sample.f, sample.g, float(sample.other[-1]) - sample.g if sample.other.size else 0.0
 
 
 def choose(problem: Problem, x: np.ndarray, samples: list[Sample], quantile: float) -> Choice:
@@ -171,8 +190,7 @@ def upper_number(problem: Problem, x: np.ndarray, sample: Sample, choice: Choice
     """Return max over s ∈ Z of ⟨∇f_k + λ ∇g_k, x − s⟩ + λ (g_k(y) + ε − g_k(x)), whose expectation bounds the upper gap."""
     weight = choice.multiplier
     direction = sample.f_gradient + weight * sample.g_gradient if weight > 0.0 else sample.f_gradient
-    rise = sample.other[choice.point] - sample.g if choice.point >= 0 else 0.0
-    return weight * (float(rise) + rounded_up(problem.tolerance)) - minimum(problem, direction, x)
+    return weight * rise_at(problem, sample.other - sample.g, choice.point) - minimum(problem, direction, x)
 
 
 def confidence_limit(numbers: Sequence[float], quantile: float) -> float:
