@@ -27,8 +27,8 @@ from tiebreak import (
 )
 from tiebreak.proofs import exact
 from tiebreak.proofs.certificate import proven
-from tiebreak.proofs.floors import Allowance, known
 from tiebreak.proofs.exact import conclude, look_at
+from tiebreak.proofs.floors import known
 
 SETS = ("l1", "l2", "box", "simplex")
 LOSSES = ("squares", "logistic")

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from tiebreak.driver.limits import Spent
 from tiebreak.driver.phases import Phase
@@ -17,7 +18,7 @@ RECORD_GROWTH = 0.15  # growth of the queries of a phase from one record to the 
 RECORD_SPACING = 8  # … and multiple of a record's cost between two of them; the first records of a phase are closer
 WELL_WITHIN = 1e-6  # share of the tolerance at which a first point is good enough
 RETREAT = 1e-9  # share of the tolerance by which answers aim below the level, so that rounding does not carry them beyond
-MOST_RETREATS, NEAR_ENOUGH = 10, 0.01  # steps of this way, and share of the tolerance from the level at which it ends
+NEAR_ENOUGH = 0.001  # share of the tolerance from the level at which a way back to it ends, about
 
 
 class Snapshot:
@@ -114,25 +115,28 @@ class Records:
         return level, max(level, floors.best_lower) - first.lower
 
     def retreat(self) -> np.ndarray | None:
-        """Return a point between the last one and that of least g, where g keeps the level, in a few passes over its data.
+        """Return the last point between that of least g and the last one where g keeps the level, in some passes over g.
 
-        As g is convex, it is at most the level where its chord is. None if there is no need of such a point, or none.
+        None if the last one keeps it, or none is known to.
         """
-        floors, value, least = self.certificate.floors, self.certificate.lower, self._least
-        if not (self.certificate.is_near and self.prover.certain and least < floors.aim - RETREAT * floors.room):
+        certificate, lowest = self.certificate, self._lowest
+        if not (certificate.is_near and self.prover.certain) or certificate.within:
             return None
-        if self.certificate.within or not least < value:
+        floors, kept = certificate.floors, 0.0
+        level = floors.aim - RETREAT * floors.room
+        if not self._least < level < certificate.lower:
             return None
-        inside, level = self._lowest, floors.aim - RETREAT * floors.room
-        for _ in range(MOST_RETREATS):
-            nearer = inside + (level - least) / (value - least) * (self.x - inside)
-            found = self.prover.problem.lower.value(nearer)
-            if not found <= level:  # rounding, or no convexity
-                break
-            inside, least = nearer, found
-            if level - least <= NEAR_ENOUGH * floors.room:
-                break
-        return inside
+
+        def excess(share: float) -> float:
+            nonlocal kept
+            value = self.prover.problem.lower.value(lowest + share * (self.x - lowest))
+            if value <= level:
+                kept = max(kept, share)
+            return value - level
+
+        if excess(0.0) < 0.0 < excess(1.0):
+            brentq(excess, 0.0, 1.0, xtol=NEAR_ENOUGH * floors.room / (certificate.lower - self._least), disp=False)
+        return lowest + kept * (self.x - lowest)
 
     # When to record
 
