@@ -18,6 +18,7 @@ RECORD_GROWTH = 0.15  # growth of the queries of a phase from one record to the 
 RECORD_SPACING = 8  # … and multiple of a record's cost between two of them; the first records of a phase are closer
 WELL_WITHIN = 1e-6  # share of the tolerance at which a first point is good enough
 RETREAT = 1e-9  # share of the tolerance by which answers aim below the level, so that rounding does not carry them beyond
+STREAM_SHARE = 0.5  # share of the tolerance by which g may rise on a stream, whatever is proven of its first point
 NEAR_ENOUGH = 0.001  # share of the tolerance from the level at which a way back to it ends, about
 
 
@@ -105,12 +106,13 @@ class Records:
     def allowed(self) -> tuple[float, float]:
         """Return the level that g is proven to keep, and how far above g at the method's first point g may be.
 
-        If no point is known to keep the level, it may be as large as the least g seen.
+        If no point is known to keep the level, it may be as large as the least g seen. On a stream, where bounds on g − g* are
+        loose, half of the tolerance is used in any case: a first point that is better than its bound leaves room for it.
         """
         floors = self.certificate.floors
         first = next((row for row in reversed(self.rows) if row.phase == 0), self.rows[0])
         if not self.prover.certain:  # values of different samples are not compared: g − g* at the first point has a bound
-            return floors.aim, max(floors.room - first.lower_gap_bound, 0.0)
+            return floors.aim, max(floors.room - first.lower_gap_bound, STREAM_SHARE * floors.epsilon)
         level = floors.aim - RETREAT * floors.room if floors.lower > -math.inf else -math.inf
         return level, max(level, floors.best_lower) - first.lower
 
