@@ -43,8 +43,8 @@ def minimize(
 ) -> Result:
     """Find, among the minimisers of the lower objective over the domain, the one that is best for the upper objective.
 
-    For near ties, ``Problem(..., tolerance=ε)``, all points with g ≤ g* + ε count as minimisers. Methods for exact ties
-    refuse such a problem.
+    For near ties, ``Problem(..., tolerance=ε)`` or ``keep=``, all points with g ≤ g* + ε count as minimisers. Methods for
+    exact ties refuse such a problem.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def minimize(
         counted. Bounds for which there is no time are left out. What is computed in a given time differs from run to run.
     tol : (float, float), optional
         (ε_f, ε_g): stop when the bounds prove f(x) − f* ≤ ε_f and g(x) − g* ≤ ε_g; they are computed with each record. For
-        near ties, ``Problem(..., tolerance=ε)``, f* is the least f where g ≤ g* + ε, and the second one is
-        g(x) − g* ≤ ε + ε_g.
+        near ties f* is the least f where g ≤ g* + ε, and the second one is g(x) − g* ≤ ε + ε_g.
     x0 : array or Result, optional
         A point of the domain to start from, or a result to continue from, with what was proven on the way to it; of a result
         of the same problem with another ``tolerance``, what still holds is kept. The methods that cut keep g near g(x0), so
-        it should nearly minimise g. If it is not given, a tenth of the budget goes to finding such a point.
+        it should nearly minimise g. If it is not given, a tenth of the budget goes to finding such a point, for near ties
+        up to 0.4 of it.
     seed : int
         Same seed, same result, bit for bit; over a ``Polytope``, if it has ``warm_start=False``.
     callback : callable, optional
