@@ -44,7 +44,7 @@ from tiebreak.methods import (
 
 LOWER = make_objective("least-squares", seed=2)
 PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista"}
-PROJECTING |= {"switching-gradient", "dbgd-storm", "dbgd-spider"}
+PROJECTING |= {"switching-gradient", "dbgd-storm", "dbgd-spider", "pavr"}
 
 
 @pytest.fixture(autouse=True)

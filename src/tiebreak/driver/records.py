@@ -106,8 +106,8 @@ class Records:
     def allowed(self) -> tuple[float, float]:
         """Return the level that g is proven to keep, and how far above g at the method's first point g may be.
 
-        If no point is known to keep the level, it may be as large as the least g seen. On a stream, where bounds on g − g* are
-        loose, half of the tolerance is used in any case: a first point that is better than its bound leaves room for it.
+        If no point is known to keep the level, it may be as large as the least g seen. On a stream, where bounds on g − g*
+        are loose, half of the tolerance is used in any case: a first point that is better than its bound leaves room for it.
         """
         floors = self.certificate.floors
         first = next((row for row in reversed(self.rows) if row.phase == 0), self.rows[0])

@@ -23,8 +23,12 @@ from tiebreak.methods.regularised import IRCG, IRFSCG, IRSCG
 from tiebreak.methods.sbcgf import SBCGF, SBCGFM
 from tiebreak.methods.sbcgi import SBCGI, SBCGIM
 from tiebreak.methods.switching import SwitchingGradient
+from tiebreak.methods.variance_reduced import PAVR
 
-STOCHASTIC = (SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG)
+STOCHASTIC = (
+    *(SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG),
+    PAVR,
+)
 EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
@@ -53,6 +57,7 @@ __all__ = [
     "IRSCG",
     "METHODS",
     "MNG",
+    "PAVR",
     "PBAPG",
     "SBCGF",
     "SBCGFM",

@@ -165,6 +165,10 @@ class Scaled(Objective, _Scaled):
         return abs(self.factor) * self.objective.lipschitz if self.factor != 0.0 else 0.0
 
     @property
+    def sample_lipschitz(self) -> float:
+        return abs(self.factor) * self.objective.sample_lipschitz if self.factor != 0.0 else 0.0
+
+    @property
     def convex(self) -> bool | None:
         if self.factor == 0.0:
             return True

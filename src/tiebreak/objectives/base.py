@@ -78,6 +78,11 @@ class Function(Value):
         return math.isinf(self.n_samples)
 
     @property
+    def sample_lipschitz(self) -> float:
+        """A smoothness constant of every single sample's loss; NaN if none is known."""
+        return self.lipschitz if self.n_samples == 1 else math.nan
+
+    @property
     def known_convexity(self) -> float:
         """A number that is no larger than ``strong_convexity``, found at little cost."""
         return self.strong_convexity

@@ -72,6 +72,15 @@ class LinearModel(Objective, _LinearModel):
         """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n), on large data a bound slightly above it."""
         return float(curvature(self.scalar)) * curvature_of(self, self.matrix, self.weights) / self.n_samples
 
+    @property
+    def sample_lipschitz(self) -> float:
+        """Max ℓ'' times the largest w_i ‖a_i‖²."""
+
+        def find() -> tuple[float, int]:
+            return float((self.weights * self.matrix.row_norms**2).max()), 1
+
+        return float(curvature(self.scalar)) * remembered(self, "longest row", find)
+
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """One pass over the data, by all cores where it is long."""
         n, d = self.matrix.shape

@@ -33,6 +33,10 @@ class OfSome(Objective):
         return self.objective.lipschitz
 
     @property
+    def sample_lipschitz(self) -> float:
+        return self.objective.sample_lipschitz
+
+    @property
     def convex(self) -> bool | None:
         return self.objective.convex
 

@@ -1,0 +1,125 @@
+"""Penalised accelerated variance reduction: against plain NumPy, and against rivals at equal samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from conftest import Draws, make_objective
+
+from tiebreak import PAVR, FiniteSum, Huber, L1Ball, L2Ball, LeastSquares, Problem, SquaredNorm, minimize
+from tiebreak.engine import interpreted
+from tiebreak.engine.randomness import keys_of
+
+SHORT = [1, 1, 1, 1, 2, 2, 2, 2]
+
+
+def tall(n=4000, d=20, seed=0, loss=LeastSquares):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, d))
+    A[:, -1] = A[:, 0]  # two columns that f must choose between
+    truth = np.zeros(d)
+    truth[:3] = 1.0, -0.5, 0.5
+    noise = 0.1 * rng.standard_normal(n)
+    return loss(A, A @ truth + noise) if loss is LeastSquares else loss(A, np.where(A @ truth + noise > 0.0, 1.0, -1.0))
+
+
+def reference(problem, x, batch, weight, growth, seed):
+    """Yield x̃ after each step, as the formulas of the method say."""
+    f, g = problem.upper, problem.lower
+    quarter = -(-g.n_samples // (4 * batch))
+    f_batch = -(-f.n_samples // (4 * quarter))
+    constants = [
+        level.lipschitz + (0.0 if level.n_samples == 1 else level.sample_lipschitz / size)
+        for level, size in ((f, f_batch), (g, batch))
+    ]
+    draws, t, epoch, settled = Draws(problem, seed), 0, 0, 0.3
+
+    def slope(w):
+        L = constants[0] / w + constants[1]
+        gradient = f.value_and_gradient(x)[1] / w + g.value_and_gradient(x)[1]
+        return L * np.linalg.norm(x - problem.domain.project(x - gradient / L))
+
+    for k in range(10**6):
+        exact = f.value_and_gradient(x)[1], g.value_and_gradient(x)[1]
+        if k > 0 and slope(weight) <= settled * np.linalg.norm(exact[0]) / weight:
+            weight, epoch, settled = growth * weight, 0, 0.7 * settled
+        if epoch == 0:
+            y, z = x, x
+        epoch += 1
+        theta, L = min(0.5, 2.0 / (epoch + 3.0)), constants[0] / weight + constants[1]
+        total, steps = np.zeros_like(x), quarter * (SHORT[k] if k < len(SHORT) else 4)
+        for _ in range(steps):
+            point = theta * z + 0.5 * x + (0.5 - theta) * y
+            estimates = []
+            for level, size, whole in zip((f, g), (f_batch, batch), exact, strict=True):
+                rows = draws.indices(level, t, size)
+                change = level.value_and_gradient(point, rows)[1] - level.value_and_gradient(x, rows)[1]
+                estimates.append(whole + change)
+            new = problem.domain.project(z - (estimates[0] / weight + estimates[1]) / (3.0 * theta * L))
+            y, z, t = point + theta * (new - z), new, t + 1
+            total += y
+            yield x
+        x = total / steps
+
+
+@pytest.mark.parametrize("upper", ["squared-norm", "least-squares"])
+@pytest.mark.parametrize("domain", [L1Ball(1.5), L2Ball(0.7)], ids=["l1", "l2"])
+def test_the_steps_are_those_of_the_formulas(upper, domain):
+    problem = Problem(make_objective(upper, seed=1), make_objective("least-squares", seed=2), domain)
+    x0 = domain.project(np.random.default_rng(5).standard_normal(problem.dimension))
+    method = PAVR(batch_size=3, growth=5.0).for_problem(problem)
+    plan, keys = method.plan(problem), keys_of([3])
+    expected = reference(problem, x0, 3, method.weight, 5.0, 3)
+    with interpreted():
+        state = method.start(problem, plan, x0)
+        for t in range(120):
+            assert method.advance(problem, state, plan, 1, keys) == 0
+            np.testing.assert_allclose(method.answer(state), next(expected), rtol=0, atol=1e-9, err_msg=f"after {t}")
+    assert state.weight[0] > method.weight  # several stages
+    assert np.abs(state.x - x0).max() > 1e-2
+
+
+@pytest.mark.parametrize("loss", [LeastSquares, Huber])
+def test_few_passes_are_worth_many_of_a_full_gradient(loss):
+    problem = Problem(SquaredNorm(), tall(loss=loss), L1Ball(5.0))
+    best = minimize(problem, "active-set")
+    passes = 4001 * 20
+    found = minimize(problem, "pavr", max_queries=passes)
+    assert found.queries.upper + found.queries.lower <= passes
+    for rival in ("bi-fista", "pb-apg", "sbcgf"):
+        other = minimize(problem, rival, max_queries=passes)
+        assert found.lower - best.lower < 0.3 * (other.lower - best.lower), rival
+        assert abs(found.upper - best.upper) < abs(other.upper - best.upper), rival
+
+
+def test_the_epoch_that_a_budget_cuts_short_is_not_lost():
+    problem = Problem(SquaredNorm(), tall(), L2Ball(3.0))
+    begun, ended = (minimize(problem, "pavr", max_queries=int(4001 * passes)).lower for passes in (1.1, 1.24))
+    first = problem.lower.value(np.zeros(20))
+    assert begun == pytest.approx(first)  # a small part of an epoch says little
+    assert ended < 0.2 * first
+
+
+def test_it_needs_no_constants_of_single_samples():
+    known = tall()
+    lower = FiniteSum(
+        known.n_samples, 20, lambda x, i: known.value_and_gradient(x, i), convex=True, lipschitz=known.lipschitz, floor=0.0
+    )
+    assert math.isnan(lower.sample_lipschitz)
+    problem = Problem(SquaredNorm(), lower, L2Ball(3.0))
+    best = minimize(problem._replace(lower=known), "pavr", max_queries=4001 * 60)
+    found = minimize(problem, "pavr", max_queries=4001 * 60, check=False)
+    assert found.lower - best.lower < 1e-4 * known.value(np.zeros(20))
+
+
+def test_constants_of_single_samples_bound_them_all():
+    for name in ("least-squares", "logistic", "huber"):
+        objective = make_objective(name, seed=4)
+        rng = np.random.default_rng(0)
+        for i in range(objective.n_samples):
+            x, y = rng.standard_normal((2, objective.dimension))
+            change = objective.value_and_gradient(x, [i])[1] - objective.value_and_gradient(y, [i])[1]
+            assert np.linalg.norm(change) <= (1.0 + 1e-12) * objective.sample_lipschitz * np.linalg.norm(x - y)
+        assert (3.0 * objective).sample_lipschitz == pytest.approx(3.0 * objective.sample_lipschitz)
