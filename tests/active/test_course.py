@@ -264,3 +264,13 @@ def test_the_answer_of_a_near_tie_never_leaves_the_level_once_it_has_kept_it():
             values.append(problem.upper.value(course.answer))
             assert problem.lower.value(course.answer) <= course.floor + 1e-2
     assert values[-1] <= min(values) + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [1e-13, 1e-14, 1e-15, 1e-16, 1e-18])
+def test_a_tolerance_of_the_size_of_rounding_does_not_lead_back_to_any_minimiser_of_g(epsilon):
+    A, a = data(0, 4)
+    problem = Problem(PROBLEM.upper, LeastSquares(A, a), L1Ball(50.0))  # g* is 0
+    exact, near = (minimize(each, "active-set") for each in (problem, problem._replace(tolerance=epsilon)))
+    assert near.within is True
+    assert near.upper <= exact.upper + 1e-5
+    assert near.upper_gap_bound <= 1e-5

@@ -207,3 +207,15 @@ def test_a_single_point_and_mixed_units_are_polytopes():
     mixed = Polytope(rows, [20.411605834960938, -37.0289306640625, 40.35093688964844], bounds=(low, high))
     assert mixed.contains(mixed.lmo(np.ones(6)))
     assert mixed.contains(mixed.lmo(-np.ones(6)))
+
+
+def test_the_middle_does_not_depend_on_what_was_asked_before():
+    """All points have the same sum, so that every vertex minimises it."""
+    rows, rng = simplex_by_rows(), np.random.default_rng(0)
+    first = rows.middle(4)
+    first += 1.0  # of a copy
+    for _ in range(20):
+        rows.cut_lmo(*rng.standard_normal((2, 4)), 0.3)
+        assert rows.middle(4).tolist() == simplex_by_rows().middle(4).tolist()
+    assert pickle.loads(pickle.dumps(rows)).middle(4).tolist() == rows.middle(4).tolist()
+    assert rows.contains(rows.middle(4))

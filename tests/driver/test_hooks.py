@@ -204,9 +204,9 @@ def test_a_result_tells_its_tolerance_and_whether_it_is_kept():
     assert result.within is True
     assert "g(x) − g* ≤ 0.009, within the tolerance 0.01: proven" in " ".join(str(result).split())
     assert "tolerance" not in str(minimize(PROBLEM, Walk(), max_queries=1000, x0=TIE))
-    far = minimize(PROBLEM._replace(tolerance=epsilon), Walk(target=0.0), max_queries=1000, x0=[0.01, 0.01])
-    assert far.within is False
-    assert "beyond the tolerance 0.01: proven" in str(far)
+    far = minimize(PROBLEM._replace(tolerance=epsilon), Walk(target=0.0), tol=(1.0, 1.0), x0=[0.01, 0.01])
+    assert far.within is None
+    assert "perhaps within the tolerance 0.01: not proven" in str(far)
 
 
 @pytest.mark.parametrize("allowed", [{"tolerance": 0.01}, {"keep": 0.98}])
@@ -216,6 +216,27 @@ def test_a_run_that_goes_beyond_the_level_steps_back_to_it(allowed):
     assert result.within is True
     assert result.lower_gap_bound == pytest.approx(0.01, rel=0.011)
     assert result.history.lower[-1] == result.lower == PROBLEM.lower.value(result.x)
+
+
+def test_a_run_that_never_came_to_the_level_stays_near_the_least_g_that_it_saw():
+    start, epsilon = np.full(2, 0.1), 0.01  # g* is 0, which its gradients at the start do not show
+    lower = FiniteSum(1, 2, PROBLEM.lower.value_and_gradient, convex=True)
+    problem = Problem(SquaredNorm(), lower, L1Ball(2.0), tolerance=epsilon)
+    result = minimize(problem, Walk(target=0.0), max_queries=1000, x0=start)
+    least = lower.value(start)
+    assert result.certificate.floors.aim < least
+    assert result.lower == pytest.approx(least + 0.5 * epsilon, abs=1e-3 * epsilon)
+    assert result.lower <= least + 0.5 * epsilon
+    assert result.within is None
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-20, 1e-15])
+def test_the_way_back_allows_for_rounding_however_small_the_tolerance_is(epsilon):
+    result = minimize(PROBLEM._replace(tolerance=epsilon), Walk(target=0.0), max_queries=1000, x0=TIE)
+    assert result.status is Status.SOLVED
+    assert result.lower <= epsilon
+    assert result.within is not False
+    assert result.upper <= 0.25
 
 
 def test_bounds_that_are_taken_back_leave_the_tolerance():

@@ -32,6 +32,7 @@ from tiebreak.methods import (
     IRSCG,
     METHODS,
     MNG,
+    PBAPG,
     SBCGF,
     SBCGI,
     ActiveSet,
@@ -107,15 +108,13 @@ def test_methods_for_convex_objectives_refuse_others():
     assert minimize(problem, "cg-bio", max_iterations=3).success
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.near_ties])
 def test_methods_for_exact_ties_refuse_near_ones(name):
-    problem = Problem(SquaredNorm(), LOWER, L1Ball(1.0), tolerance=0.1)
-    if METHODS[name].near_ties or (name == "auto" and "active-set" in METHODS):
-        return
-    named = ".*" if name == "auto" else name
-    message = f"^the method '{named}' is for exact ties, and the problem has tolerance=0.1: take 'active-set'"
-    with pytest.raises(ValueError, match=message):
-        minimize(problem, name, max_iterations=3)
+    for allowed in ({"tolerance": 0.1}, {"keep": 0.9}):
+        problem, ((word, number),) = Problem(SquaredNorm(), LOWER, L1Ball(1.0), **allowed), allowed.items()
+        message = f"^the method '{name}' is for exact ties, and the problem has {word}={number}: take 'auto', which chooses"
+        with pytest.raises(ValueError, match=message):
+            minimize(problem, name, max_iterations=3)
 
 
 def test_the_first_estimate_of_a_stream_needs_enough_samples_for_its_error():
@@ -223,13 +222,18 @@ def test_the_active_set_of_the_lower_level_asks_nothing_of_the_upper_one():
     assert begun.history.lower.min() == pytest.approx(alone.lower, abs=1e-12)
 
 
-@pytest.mark.parametrize("method", ["auto", "active-set"])
-def test_a_near_tie_beyond_the_active_set_is_not_sent_to_methods_that_refuse_it(method):
-    near = Problem(SquaredNorm(), LOWER, L2Ball(1.0), tolerance=0.1)
-    with pytest.raises(ValueError, match="L2Ball is not known to be one: leave `tolerance` out$"):
-        minimize(near, method)
-    with pytest.raises(ValueError, match="L2Ball is not known to be one: take 'pb-apg' or 'cg-bio'"):
-        minimize(near.exact, "active-set")
+@pytest.mark.parametrize("allowed", [{}, {"tolerance": 0.1}, {"keep": 0.9}])
+def test_what_the_active_set_cannot_take_is_sent_to_methods_that_take_it(allowed):
+    problem = Problem(SquaredNorm(), LOWER, L2Ball(1.0), **allowed)
+    with pytest.raises(ValueError, match="L2Ball is not known to be one: take 'pb-apg' or 'cg-bio'$"):
+        minimize(problem, "active-set")
+    for method in ("auto", "pb-apg", "cg-bio"):
+        assert minimize(problem, method, max_iterations=3).success
+
+
+def test_a_penalty_of_ones_own_is_for_exact_ties():
+    with pytest.raises(ValueError, match="^`penalty` must be left out where the problem has keep=0.9: it is sought then$"):
+        minimize(Problem(SquaredNorm(), LOWER, L1Ball(1.0), keep=0.9), PBAPG(penalty=2.0), max_iterations=3)
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,24 @@ def test_that_a_point_is_within_its_tolerance_is_proven_or_refuted_or_left_open(
     assert certify(problem, between, points=[[0.5, 0.5]]).within is False
 
 
+def test_that_a_level_does_not_bind_is_said_only_where_f_is_least_on_all_of_the_set():
+    """At a minimiser of g the half-space is all of Z, and its multiplier is 0, though f is less where g may be."""
+    pulled = Problem(SquaredNorm(np.full(2, -3.0)), PROBLEM.lower, L1Ball(2.0), tolerance=0.01)
+    at_tie = certify(pulled, [0.5, 0.5])
+    assert (at_tie.within, at_tie.multiplier, at_tie.inactive) == (True, 0.0, False)
+    assert "bind" not in str(at_tie)
+    wide = pulled._replace(tolerance=5.0)  # g is 4.5 at most
+    least = certify(wide, [-1.0, -1.0])
+    assert (least.within, least.inactive) == (True, True)
+    assert "within the tolerance 5: proven; it does not bind" in str(least)
+    assert not certify(wide, [-0.9, -1.0]).inactive
+    assert not certify(pulled.exact, [0.5, 0.5]).inactive
+    for problem in (wide, pulled.exact._replace(keep=0.0)):
+        found = minimize(problem, "active-set")
+        assert found.certificate.inactive is (problem is wide)
+        assert ("it does not bind" in str(found)) is (problem is wide)
+
+
 def test_exact_ties_are_violated_or_not_decided_but_for_points_at_the_floor():
     assert certify(PROBLEM, [0.4, 0.3]).within is None
     assert certify(PROBLEM, [0.4, 0.3], points=[[0.5, 0.5]]).within is False

@@ -45,6 +45,7 @@ CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, th
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
 VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
 PRICE_ROUNDING = 16.0  # the same, in units of what rounding does to a price
+MOST_ROOM = 0.5  # share of the tolerance that is left so at most
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
 MOST_STAGES = 50  # stages of a search for a level
@@ -342,7 +343,7 @@ class Course:
     def level(self) -> float:
         """The level of g that a point is to keep to be proven within the tolerance."""
         room = max(SAFETY * self.units[1], VALUE_ROUNDING * (abs(self.least) + self.tolerance), PRICE_ROUNDING * self.noise)
-        return max(self.floor + self.tolerance - room, self.least)
+        return max(self.floor + self.tolerance - min(room, MOST_ROOM * self.tolerance), self.least)
 
     def _arrive_near_level(self) -> None:
         """Bound f*(ε), and take the best point so far whose g keeps the level."""

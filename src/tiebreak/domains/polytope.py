@@ -110,6 +110,10 @@ class Polytope(Domain):
         self._scale()
         if not warm_start:
             self._fix_start()
+        self._middle = super().middle(self.dimension)  # here, where it does not depend on what was asked before
+
+    def middle(self, dimension: int) -> np.ndarray:
+        return self._middle.copy()
 
     def _scale(self) -> None:
         """Find the box around the set and the units of the variables, each from the other, starting from the bounds."""

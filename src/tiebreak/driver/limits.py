@@ -39,6 +39,7 @@ class Task(NamedTuple):
     method: Method  # as it was asked for, with parameters that are still to be found
     limits: Limits
     x: np.ndarray  # the first point
+    given: bool  # whether it was given
     seek: bool  # whether a better first point is to be found
     seed: int
     part: int  # how many runs it continues, each of which has samples of its own

@@ -68,7 +68,7 @@ def minimize(
         A point of the domain to start from, or a result to continue from, with what was proven on the way to it; of a result
         of the same problem with another ``tolerance``, what still holds is kept. The methods that cut keep g near g(x0), so
         it should nearly minimise g. If it is not given, a tenth of the budget goes to finding such a point, for near ties
-        up to 0.4 of it.
+        up to 0.4 of it. Near ties on finite data begin with this search even if x0 is given, unless x0 is proven to be tied.
     seed : int
         Same seed, same result, bit for bit; over a ``Polytope``, if it has ``warm_start=False``.
     callback : callable, optional
@@ -122,7 +122,7 @@ def minimize(
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
     path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
-    floors, part, seek = NOTHING, 0, x0 is None
+    floors, part, given = NOTHING, 0, x0 is not None
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
         x0 = x0.x
@@ -132,7 +132,9 @@ def minimize(
     prover = prover_of(problem, floors, checks.confidence(confidence), [seed, part], sequential=limits.tol is not None)
     hurried = CONSTANTS_SHARE * limits.seconds
     with checkpoints.held(path) as stored, charging(lambda: clock.counted > hurried) as bill:
-        task = Task(problem, as_method(method), limits, start, seek, seed, part)
+        # A point that was given may not keep the level of a near tie.
+        seek = not given or (problem.is_near and not problem.lower.endless)
+        task = Task(problem, as_method(method), limits, start, given, seek, seed, part)
         phases = Phases(task, _passes(task, clock, path))
         phases.check()
         run = Run(task, phases, prover, clock, bill.settle)

@@ -18,8 +18,10 @@ RECORD_GROWTH = 0.15  # growth of the queries of a phase from one record to the 
 RECORD_SPACING = 8  # … and multiple of a record's cost between two of them; the first records of a phase are closer
 WELL_WITHIN = 1e-6  # share of the tolerance at which a first point is good enough
 RETREAT = 1e-9  # share of the tolerance by which answers aim below the level, so that rounding does not carry them beyond
+UNPROVEN_SHARE = 0.5  # share of the tolerance above the least g seen that is taken for tied where nothing is proven to be
 STREAM_SHARE = 0.5  # share of the tolerance by which g may rise on a stream, whatever is proven of its first point
 NEAR_ENOUGH = 0.001  # share of the tolerance from the level at which a way back to it ends, about
+SHORTEST_STEP = 1e-15  # … and share of the way itself
 
 
 class Snapshot:
@@ -52,6 +54,8 @@ class Records:
         What is to be proven.
     convex : bool
         Whether f is known to be convex.
+    given : bool
+        Whether the first point was given.
 
     Attributes
     ----------
@@ -65,8 +69,8 @@ class Records:
     x: np.ndarray
     certificate: Certificate
 
-    def __init__(self, prover: Prover, tol: tuple[float, float] | None, convex: bool) -> None:
-        self.prover, self._tol, self._convex = prover, tol, convex
+    def __init__(self, prover: Prover, tol: tuple[float, float] | None, convex: bool, given: bool) -> None:
+        self.prover, self._tol, self._convex, self._given = prover, tol, convex, given
         self.rows: list[Record] = []
         self.confirmed = False
         self._lowest, self._least = np.zeros(0), math.inf
@@ -119,25 +123,30 @@ class Records:
     def retreat(self) -> np.ndarray | None:
         """Return the last point between that of least g and the last one where g keeps the level, in some passes over g.
 
-        None if the last one keeps it, or none is known to.
+        Where no point is known to keep it, and the last one is known not to, half of the tolerance above the least g will
+        do. None if there is no need of another point.
         """
         certificate, lowest = self.certificate, self._lowest
         if not (certificate.is_near and self.prover.certain) or certificate.within:
             return None
-        floors, kept = certificate.floors, 0.0
+        floors, objective, kept = certificate.floors, self.prover.problem.lower, 0.0
         level = floors.aim - RETREAT * floors.room
+        if certificate.within is False and not self._least < level:
+            level = self._least + UNPROVEN_SHARE * floors.epsilon
         if not self._least < level < certificate.lower:
             return None
+        level -= 2.0 * objective.survey(self.x).value_error
 
         def excess(share: float) -> float:
             nonlocal kept
-            value = self.prover.problem.lower.value(lowest + share * (self.x - lowest))
+            value = objective.value(lowest + share * (self.x - lowest))
             if value <= level:
                 kept = max(kept, share)
             return value - level
 
         if excess(0.0) < 0.0 < excess(1.0):
-            brentq(excess, 0.0, 1.0, xtol=NEAR_ENOUGH * floors.room / (certificate.lower - self._least), disp=False)
+            step = max(NEAR_ENOUGH * floors.room / (certificate.lower - self._least), SHORTEST_STEP)
+            brentq(excess, 0.0, 1.0, xtol=step, disp=False)
         return lowest + kept * (self.x - lowest)
 
     # When to record
@@ -162,12 +171,13 @@ class Records:
     def within_tolerance(self, phase: Phase) -> bool:
         """Return whether the bounds at the current point are within the tolerances.
 
-        For near ties, the search for a first point ends where it is well within the level.
+        For near ties, the search for a first point ends where it is well within the level, or at a given one within it.
         """
         if not self.made_at(phase):
             return False
         if phase.seeking and self.certificate.is_near:
-            return self.certificate.lower_gap_bound <= WELL_WITHIN * self.certificate.floors.room
+            enough = 1.0 if self._given and len(self.rows) == 1 else WELL_WITHIN
+            return self.certificate.lower_gap_bound <= enough * self.certificate.floors.room
         return self.excess(self.certificate, phase) <= 1.0
 
     def excess(self, certificate: Certificate, phase: Phase) -> float:

@@ -56,7 +56,7 @@ class Run:
     def __init__(self, task: Task, phases: Phases, prover: Prover, clock: Clock, charges: Charges) -> None:
         self.task, self.phases, self.clock = task, phases, clock
         self.spent = Spent()
-        self.records = Records(prover, task.limits.tol, bool(task.problem.upper.convex))
+        self.records = Records(prover, task.limits.tol, bool(task.problem.upper.convex), task.given)
         self.callback: Callable[[Snapshot], Any] | None = None
         self.progress = Progress(task.limits.countable, wanted=False)
         self.checkpoint: Checkpoint | None = None

@@ -119,7 +119,7 @@ class Checkpoint:
 def _identity(run: Run) -> dict[str, Any]:
     task = run.task
     return {
-        "x0": digest((task.x, task.seek)),  # first: other functions are compared there
+        "x0": digest((task.x, not task.given)),  # first: other functions are compared there
         "tolerance": task.problem.tolerance,
         "keep": task.problem.keep,
         "problem": digest(task.problem) if task.problem.compiled else _probe(task),

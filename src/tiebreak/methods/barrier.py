@@ -8,10 +8,10 @@ in Cao et al. (2023).
     x_{t+1} = Π(x_t − γ_t (∇f̂_t + λ_t ∇ĝ_t))
 
 In the paper Z is the whole space and estimates are exact; where Z binds at the solution, the projection undoes what λ_t is
-made for, and the method ends short of it. γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, g̲ ≤ g* is ``floor``; for
-near ties the level that g may reach takes its place. The version with sampled gradients is a baseline of Cao et al.; its g
-stays above g* by an error that the noise leaves. With STORM or SPIDER estimates the noise vanishes. Only the exact version
-has a theory.
+made for, and the method ends short of it. γ_t is ``step(t)``, α and β are ``alpha`` and ``beta``, g̲ ≤ g* is ``floor``. For
+near ties the level that g may reach takes its place, and the first point nearly minimises g, so that points are known which
+keep the level. The version with sampled gradients is a baseline of Cao et al.; its g stays above g* by an error that the
+noise leaves. With STORM or SPIDER estimates the noise vanishes. Only the exact version has a theory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from tiebreak.methods.base import (
     DONE,
     Budget,
     Method,
+    initial,
     known_floor,
     preset,
     smoothnesses,
 )
 from tiebreak.methods.descent import estimate_both
+from tiebreak.methods.fitting import first_points
 from tiebreak.methods.parameters import declared, real, schedule, whole
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
@@ -99,6 +101,7 @@ class Barrier(Method):
     alpha: float | None = real("α: how fast g is to fall is α (g − g̲) …", above=0.0)
     beta: float | None = real("… but no faster than β ‖∇g‖².", above=0.0)
     floor: float | None = real("g̲, a lower bound of g*; that of the lower objective, 0 for a loss, if not given.")
+    initial: Method | None = initial()
 
     needs = "projection, a lower bound of g*"
     rates = "none known"
@@ -115,6 +118,7 @@ class Barrier(Method):
         return {
             "step": lambda: power(1.0 / sum(smoothnesses(problem, self, "step=...")), 0.5),
             "floor": lambda: known_floor(problem, self),
+            "initial": lambda: first_points(problem) if problem.is_near else None,
         }
 
     def plan(self, problem: Problem) -> Plan:

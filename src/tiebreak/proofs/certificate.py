@@ -16,6 +16,8 @@ from tiebreak.problem import Problem
 from tiebreak.proofs.floors import NOTHING, Floors
 
 APPROXIMATE = "approximate: assumes that batch means are nearly normal; value_range and gradient_bound make it proven"
+NO_LESS = 1e-6  # share of f(x) by which f may be less on all of Z where a level is said not to bind …
+LEAST_DOUBT = 1e-290  # … and what rounding leaves in doubt of zeros
 
 
 class HalfSpace(NamedTuple):
@@ -99,8 +101,9 @@ class Certificate(NamedTuple):
 
     @property
     def inactive(self) -> bool:
-        """Whether the level does not matter: x keeps it, and what bounds f* holds on all of Z."""
-        return self.is_near and self.within is True and self.multiplier == 0.0
+        """Whether the level does not matter: x keeps it, and f is proven to be hardly less anywhere on Z."""
+        alone = self.is_near and self.within is True and self.multiplier == 0.0
+        return alone and self.stationarity <= NO_LESS * abs(self.upper) + LEAST_DOUBT
 
     @property
     def verdict(self) -> str:
