@@ -207,3 +207,16 @@ def test_a_single_point_and_mixed_units_are_polytopes():
     mixed = Polytope(rows, [20.411605834960938, -37.0289306640625, 40.35093688964844], bounds=(low, high))
     assert mixed.contains(mixed.lmo(np.ones(6)))
     assert mixed.contains(mixed.lmo(-np.ones(6)))
+
+
+def test_the_middle_does_not_depend_on_earlier_calls():
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((3, 4)), rng.uniform(0.1, 1.0, 3)
+    polytope = Polytope(A_ub=A, b_ub=b, A_eq=np.ones((1, 4)), b_eq=[0.0], bounds=(-1.0, 1.0))  # Σ x_i is 0 on all of it
+    middle = polytope.middle(4)
+    for _ in range(5):
+        polytope.lmo(rng.standard_normal(4))
+    np.testing.assert_array_equal(polytope.middle(4), middle)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(polytope)).middle(4), middle)
+    middle[:] = np.nan  # it is the caller's
+    assert polytope.contains(polytope.middle(4))
