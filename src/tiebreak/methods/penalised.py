@@ -50,6 +50,7 @@ LARGEST = 1e10  # penalty in units of the first one, at which f is lost in round
 LEAST = 1e-8  # the same at which g does not count any more
 JUMP = 8.0  # factor of the penalty in the search for a level, while one end is missing
 PATIENCE = 1.2  # factor of the largest length of a stage in that search
+LONGEST = 10**9  # that length at most: where rounding ends stages at once, it must not overflow
 SIDE = 0.05  # distance of a new weight from the ends, as a share of the distance of both, in logarithms
 
 Pair = Annotated[np.ndarray, lambda x: np.zeros(2)]  # two numbers
@@ -218,7 +219,7 @@ def close_searched_stage(penalty, plan, state):
     state.longest[0] = max(state.longest[0], moved)
     solved = moved * state.length[0] <= SETTLED * state.longest[0]
     if solved or state.glide.since[0] >= state.length[0]:
-        state.length[0] = int(PATIENCE * state.length[0])
+        state.length[0] = min(int(PATIENCE * state.length[0]), LONGEST)
         state.glide.since[0] = 0
         state.longest[0] = 0.0
 
