@@ -19,7 +19,7 @@ RECORD_SPACING = 8  # … and multiple of a record's cost between two of them; t
 WELL_WITHIN = 1e-6  # share of the tolerance at which a first point is good enough
 RETREAT = 1e-9  # share of the tolerance by which answers aim below the level, so that rounding does not carry them beyond
 STREAM_SHARE = 0.5  # share of the tolerance by which g may rise on a stream, whatever is proven of its first point
-NEAR_ENOUGH = 0.001  # share of the tolerance from the level at which a way back to it ends, about
+NEAR_ENOUGH = 1e-9  # share of the tolerance from the level at which a way back to it ends, about
 
 
 class Snapshot:
@@ -106,8 +106,8 @@ class Records:
     def allowed(self) -> tuple[float, float]:
         """Return the level that g is proven to keep, and how far above g at the method's first point g may be.
 
-        If no point is known to keep the level, it may be as large as the least g seen. On a stream, where bounds on g − g* are
-        loose, half of the tolerance is used in any case: a first point that is better than its bound leaves room for it.
+        If no point is known to keep the level, it may be as large as the least g seen. On a stream, where bounds on g − g*
+        are loose, half of the tolerance is used in any case: a first point that is better than its bound leaves room for it.
         """
         floors = self.certificate.floors
         first = next((row for row in reversed(self.rows) if row.phase == 0), self.rows[0])
