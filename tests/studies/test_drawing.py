@@ -61,6 +61,17 @@ def test_a_label_has_one_colour_in_all_panels_and_one_place_in_the_legend():
     assert [title for title, _ in images(figure)] == ["first", "second", "none"]
 
 
+def test_a_legend_of_many_long_labels_stays_within_the_figure():
+    labels = [f"a method with a long name {k}" for k in range(10)]
+    lines = [Line(label, np.arange(2.0), np.full(2, float(k))) for k, label in enumerate(labels)]
+    figure = Figure("f", "", [Panel("first", lines, "x"), Panel("second", lines, "x")])
+    assert len(set(figure.colours.values())) == 10
+    canvas = draw(figure)
+    canvas.draw_without_rendering()
+    box = canvas.legends[0].get_window_extent()
+    assert 0.0 <= box.x0 < box.x1 <= canvas.bbox.x1
+
+
 def test_a_first_gap_of_zero_does_not_squeeze_the_others():
     ax = Canvas().subplots()
     values = np.array([0.0, 1e-18, *np.geomspace(1.0, 1e-4, 40)])

@@ -110,9 +110,10 @@ class Polytope(Domain):
         self._scale()
         if not warm_start:
             self._fix_start()
-        self._middle = super().middle(self.dimension)  # here, where it does not depend on what was asked before
+        self._middle = super().middle(self.dimension)
 
     def middle(self, dimension: int) -> np.ndarray:
+        """Return the point that was found when the set was made: later calls may find other vertices of the same value."""
         return self._middle.copy()
 
     def _scale(self) -> None:

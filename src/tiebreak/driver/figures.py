@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tiebreak.driver.result import Result
 
-COLOURS = ["#2a6fbb", "#d1642b", "#3a8f5c", "#8a5aa8", "#b0892d", "#c2486d", "#4b9fb3", "#6b6b6b"]
+COLOURS = ["#2a6fbb", "#d1642b", "#3a8f5c", "#8a5aa8", "#b0892d", "#c2486d", "#4b9fb3", "#6b6b6b", "#1d2f5e", "#93a832"]
 LEGEND_COLUMNS = 6  # entries per row of a legend
 
 

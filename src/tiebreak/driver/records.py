@@ -20,7 +20,7 @@ WELL_WITHIN = 1e-6  # share of the tolerance at which a first point is good enou
 RETREAT = 1e-9  # share of the tolerance by which answers aim below the level, so that rounding does not carry them beyond
 UNPROVEN_SHARE = 0.5  # share of the tolerance above the least g seen that is taken for tied where nothing is proven to be
 STREAM_SHARE = 0.5  # share of the tolerance by which g may rise on a stream, whatever is proven of its first point
-NEAR_ENOUGH = 0.001  # share of the tolerance from the level at which a way back to it ends, about
+NEAR_ENOUGH = 1e-9  # share of the tolerance from the level at which a way back to it ends, about
 SHORTEST_STEP = 1e-15  # … and share of the way itself
 
 

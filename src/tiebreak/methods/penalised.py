@@ -9,9 +9,10 @@ open how long a stage is. If no penalty is given, the k-th stage takes at most N
 ‖x_{t+1} − y_t‖ falls to 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
 
 For near ties there is a level l that g may reach, and the w at which g has it is sought: w grows eightfold while g > l
-at the end of a stage, falls while g ≤ l, and lies between the nearest two of these then. The answer is the point between
-both ends at which the chord of g has the level: g, being convex, is no larger there. x_0, whose g keeps the level, is the
-first of the ends.
+at the end of a stage, falls while g ≤ l, and lies between the nearest two of these then. A stage that was too short may have
+put its w on the wrong side: after three stages on one side, the end on the other one is looked at again, and is given up if
+it was wrong. The answer is the point between both ends at which the chord of g has the level: g, being convex, is no larger
+there. x_0, whose g keeps the level, is the first of the ends.
 
 In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
 """
@@ -49,9 +50,12 @@ SETTLED = 0.1  # share of a stage's longest step, divided by the steps it may ta
 LARGEST = 1e10  # penalty in units of the first one, at which f is lost in rounding
 LEAST = 1e-8  # the same at which g does not count any more
 JUMP = 8.0  # factor of the penalty in the search for a level, while one end is missing
-PATIENCE = 1.2  # factor of the largest length of a stage in that search …
-LONGEST = 10**9  # … and that length at most
+PATIENCE = 1.2  # factor of the largest length of a stage in that search
+LONGEST = 10**9  # that length at most: where rounding ends stages at once, it must not overflow
 SIDE = 0.05  # distance of a new weight from the ends, as a share of the distance of both, in logarithms
+
+SUSPICIOUS = 3  # stages in a row on one side of the level, after which the end on the other side is looked at again
+GIVEN_UP = -1.0  # w of an end whose point is still beyond the level, but was not the minimiser for its w
 
 Pair = Annotated[np.ndarray, lambda x: np.zeros(2)]  # two numbers
 
@@ -63,6 +67,7 @@ class Ends(NamedTuple):
     outside: Point
     weights: Pair  # w of both, ∞ and 0 if there are none yet
     values: Pair  # g of both
+    row: Count  # how many stages in a row ended within the level, or how many beyond it as a negative number
 
 
 class State(NamedTuple):
@@ -227,13 +232,20 @@ def close_searched_stage(penalty, plan, state):
 @kernel
 def note_end(state, level):
     """Let x, and its g, become an end, and make the answer of both."""
-    ends, value = state.ends, state.lower.value[0]
-    side = 0 if value <= level else 1
-    ends.weights[side], ends.values[side] = state.penalty[0], value
-    copy(state.x, ends.inside if side == 0 else ends.outside)
+    ends, value, weight = state.ends, state.lower.value[0], state.penalty[0]
+    if value <= level:
+        ends.weights[0], ends.values[0] = weight, value
+        ends.weights[1] = ends.weights[1] if ends.weights[1] < weight else GIVEN_UP
+        ends.row[0] = max(ends.row[0], 0) + 1
+        copy(state.x, ends.inside)
+    else:
+        ends.weights[1], ends.values[1] = weight, value
+        ends.weights[0] = ends.weights[0] if ends.weights[0] > weight else np.inf
+        ends.row[0] = min(ends.row[0], 0) - 1
+        copy(state.x, ends.outside)
     low, high = ends.values[0], ends.values[1]
     copy(ends.inside, state.best)
-    if ends.weights[1] > 0.0 and low < level < high:
+    if ends.weights[1] != 0.0 and low < level < high:
         move(state.best, ends.outside, (level - low) / (high - low))
 
 
@@ -242,10 +254,14 @@ def next_weight(state, plan, level):
     """Return the weight of the next stage."""
     ends, first = state.ends, plan.upper_smoothness / plan.lower_smoothness
     high, low = ends.weights[0], ends.weights[1]
-    if low == 0.0:
+    if low <= 0.0:
         return max(state.penalty[0] / JUMP, LEAST * first)
     if high == np.inf:
         return min(state.penalty[0] * JUMP, LARGEST * first)
+    if abs(ends.row[0]) >= SUSPICIOUS:
+        again = low if ends.row[0] > 0 else high
+        ends.row[0] = 0
+        return again
     share = (ends.values[1] - level) / (ends.values[1] - ends.values[0]) if ends.values[1] > ends.values[0] else 0.5
     share = min(max(share, SIDE), 1.0 - SIDE)
     return low * (high / low) ** share

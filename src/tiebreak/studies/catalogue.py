@@ -7,6 +7,7 @@ from tiebreak.studies.coverage import Coverage
 from tiebreak.studies.dictionary import ContinualDictionary
 from tiebreak.studies.examples import Examples
 from tiebreak.studies.fairness import Fairness
+from tiebreak.studies.levels import NearTies
 from tiebreak.studies.rates import Rates
 from tiebreak.studies.regression import Regression
 from tiebreak.studies.rivals import Rivals
@@ -16,6 +17,7 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         Regression(),
+        NearTies(),
         ContinualDictionary(),
         Ablation(),
         Rates(),

@@ -19,6 +19,8 @@ POINTS = 240  # points of a line that is interpolated
 POSITIVE = 0.8  # share of numbers for a logarithmic axis that leaves out the others
 NEARLY_ZERO = 1e-6  # distance below 0, relative to the largest size, of a number that is meant as 0
 ZERO = 1e-14  # size, relative to the largest, of a number that is 0 but for rounding
+PANEL_WIDTH = 4.3  # inches
+LEGEND_LINE, LEGEND_LETTER = 0.55, 0.085  # inches of a legend's entry: its line and the gap after it, and one letter
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,12 @@ def band_of(label: str, curves: Sequence[tuple[np.ndarray, np.ndarray]], style: 
 
 
 def draw(figure: Figure) -> matplotlib.figure.Figure:
-    """Draw all panels side by side, two or three per row, with one legend."""
+    """Draw all panels side by side, two or three per row, with one legend that is no wider than they are."""
     from matplotlib.figure import Figure as Canvas
 
     columns = 2 if len(figure.panels) == 4 else min(3, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
-    canvas = Canvas(figsize=(4.3 * columns, 3.3 * rows + 0.3), layout="constrained")
+    canvas = Canvas(figsize=(PANEL_WIDTH * columns, 3.3 * rows + 0.3), layout="constrained")
     axes = np.atleast_1d(canvas.subplots(rows, columns)).ravel()
     for panel, ax in zip(figure.panels, axes, strict=False):
         draw_panel(ax, panel, figure.colours)
@@ -135,8 +137,10 @@ def draw(figure: Figure) -> matplotlib.figure.Figure:
         ax.set_axis_off()
     found = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     if found:
+        entry = LEGEND_LINE + LEGEND_LETTER * max(map(len, found))
+        fitting = max(int(PANEL_WIDTH * columns / entry), 1)
         canvas.legend(
-            found.values(), found.keys(), loc="outside upper center", ncols=min(len(found), 4 * columns), frameon=False
+            found.values(), found.keys(), loc="outside upper center", ncols=min(len(found), fitting), frameon=False
         )
     return canvas
 

@@ -112,6 +112,7 @@ def trace(
         "upper": result.upper,
         "lower_gap_bound": result.lower_gap_bound,
         "upper_gap_bound": result.upper_gap_bound,
+        "within": result.within,
         "stationarity": result.stationarity,
         "empty_cuts": result.empty_cuts,
         "lower_floor": floors.lower,
