@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -130,13 +131,6 @@ class TestThePromise:
         fitted = model.fit(X, y, sensitive_features=attributes["binary"])
         assert fitted.loss_increase_ <= 0.01
 
-    def test_a_tol_that_is_not_reached_warns(self):
-        X, y, attributes = people(3, n=300)
-        model = FairClassifier(0.05, tol=1e-3).fit(X, y, sensitive_features=attributes["binary"])
-        assert model.unfairness_ - model.unfairness_floor_ <= 1e-3
-        with pytest.warns(ConvergenceWarning, match="more than `tol`: raise `max_iter` or `tol`"):
-            model.set_params(tol=1e-300).fit(X, y, sensitive_features=attributes["binary"])
-
     @pytest.mark.skipif(not ADULT.is_file(), reason="adult.mat is not at hand")
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_it_holds_on_adult(self, criterion):
@@ -188,6 +182,71 @@ class TestCriteria:
         assert model.covariances_[0] == pytest.approx(
             np.cov(model.decision_function(X), male, bias=True)[0, 1] / male.std(), abs=1e-12
         )
+
+
+class TestProbabilities:
+    @pytest.mark.parametrize("criterion", CRITERIA)
+    def test_covariances_are_those_of_probabilities(self, criterion):
+        X, y, attributes = people(20, n=200)
+        weights = np.random.default_rng(0).uniform(0.0, 1.0, 200)
+        model = FairClassifier(0.05, criterion, measure="probability")
+        model.fit(X, y, weights, sensitive_features=attributes["binary"])
+        chances, male = model.predict_proba(X)[:, 1], attributes["binary"] == "m"
+        found = []
+        for members in [np.ones(200, dtype=bool)] if criterion == "demographic_parity" else [~y, y]:
+            both = np.cov(chances[members], male[members], aweights=weights[members], bias=True)
+            found.append(both[0, 1] / np.sqrt(both[1, 1]))
+        assert model.covariances_ == pytest.approx(found, abs=1e-12)
+        assert model.unfairness_ == pytest.approx(np.sum(np.square(found)), abs=1e-12)
+        assert model.unfairness_ < 0.8 * model.plain_unfairness_
+        assert model.unfairness_floor_ == 0.0
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_the_promise_is_proven_for_them_too(self, seed):
+        X, y, attributes = people(seed, n=100)
+        increase, kind = (0.01, 0.1)[seed % 2], list(attributes)[seed % 3]
+        model = FairClassifier(increase, CRITERIA[seed % 2], measure="probability")
+        model.fit(X, y, sensitive_features=attributes[kind])
+        assert model.loss_ == pytest.approx(loss(model, X, y), rel=1e-12)
+        assert model.loss_ <= (1.0 + increase) * model.loss_floor_
+        assert model.loss_increase_ <= increase
+        assert model.certificate_.within
+        assert model.unfairness_ <= model.plain_unfairness_
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_general_solver_finds_nothing_fairer(self, seed):
+        X, y, attributes = people(seed, n=100, d=3)
+        age = attributes["continuous"]
+        model = FairClassifier(0.05, measure="probability").fit(X, y, sensitive_features=age)
+
+        def unfairness(x):
+            return np.cov(expit(X @ x[:-1] + x[-1]), age, bias=True)[0, 1] ** 2 / np.var(age)
+
+        def room(x):
+            signed = np.where(y, -1.0, 1.0) * (X @ x[:-1] + x[-1])
+            return 1.05 * model.loss_floor_ - np.logaddexp(0.0, signed).mean()
+
+        start = np.append(model.plain_coef_, model.plain_intercept_)
+        limits = {"type": "ineq", "fun": room}
+        found = minimize(unfairness, start, method="SLSQP", constraints=[limits], options={"ftol": 1e-14, "maxiter": 500})
+        assert room(found.x) >= -1e-9
+        assert model.unfairness_ <= 1.01 * found.fun + 1e-9
+
+    def test_sparse_features_give_the_same_model(self):
+        X, y, attributes = people(12, d=6)
+        X[np.abs(X) < 0.5] = 0.0
+        dense, sparse = (
+            FairClassifier(0.02, radius=5.0, measure="probability").fit(form, y, sensitive_features=attributes["groups"])
+            for form in (X, scipy.sparse.csr_matrix(X))
+        )
+        assert sparse.unfairness_ == pytest.approx(dense.unfairness_, rel=1e-3)
+
+    def test_its_problem_says_that_it_is_not_convex(self):
+        X, y, attributes = people(21)
+        model = FairClassifier(0.05, measure="probability").fit(X, y, sensitive_features=attributes["groups"])
+        problem = model.problem(X, y, sensitive_features=attributes["groups"])
+        assert not problem.upper.convex
+        assert problem.upper.value(model.result_.x) == pytest.approx(model.unfairness_, rel=1e-9)
 
 
 class TestForms:
@@ -254,7 +313,7 @@ class TestErrors:
             ({"sensitive_kind": ["groups", "groups"]}, "one for each of the 1 columns"),
             ({"sensitive_kind": "continuous"}, "must hold numbers where `sensitive_kind` is \"continuous\", got .*'f'|'m'"),
             ({"max_iter": 0}, "`max_iter` must be a whole number ≥ 1, got 0"),
-            ({"tol": 0.0}, "`tol` must be a finite number > 0, got 0.0"),
+            ({"measure": "logit"}, '`measure` must be one of "score", "probability", got \'logit\''),
         ],
     )
     def test_a_wrong_parameter_is_named(self, options, words):

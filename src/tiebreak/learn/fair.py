@@ -17,18 +17,20 @@ from sklearn.utils.validation import check_is_fitted
 from tiebreak.active.scope import fits
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.records import Snapshot
-from tiebreak.driver.result import Result, Status
+from tiebreak.driver.result import Counts, Result, Status
 from tiebreak.engine import checks
-from tiebreak.learn.fitting import Coordinates, Data, seed_of, training_problem
+from tiebreak.learn.fitting import Coordinates, seed_of, training_problem
 from tiebreak.learn.linear import LinearEstimator
-from tiebreak.learn.sensitive import Covariances, attributes_of, covariances
+from tiebreak.learn.probabilities import descend, squared_covariances
+from tiebreak.learn.sensitive import Contrasts, attributes_of, contrasts
 from tiebreak.methods import FISTA, ActiveSet
 from tiebreak.objectives import LeastSquares, OnPart
 from tiebreak.objectives.losses import LogLoss
 from tiebreak.problem import Problem
-from tiebreak.proofs import certify
+from tiebreak.proofs import Certificate, certify
 
 CRITERIA = ("demographic_parity", "equalized_odds")
+MEASURES = ("score", "probability")
 PLAIN_SHARE = 1e-4  # share of the increase that may be allowed by which the least loss may be in doubt
 ROOM = 1e-9  # first share of the way back to the plain model, where an answer is not proven to keep the promise
 WIDENING = 100.0  # factor of that share from one attempt to the next
@@ -37,9 +39,16 @@ WIDENING = 100.0  # factor of that share from one attempt to the next
 class Task(NamedTuple):
     """What is solved, and how its variables become a model."""
 
-    problem: Problem  # with exact ties
+    upper: Any  # the unfairness
+    convex: Problem  # with that of scores, and exact ties
+    rows: Any  # whose products with the variables are the scores
     where: Coordinates
-    covariances: Covariances
+    contrasts: Contrasts
+
+    @property
+    def problem(self) -> Problem:
+        """With exact ties."""
+        return Problem(self.upper, *self.convex[1:])
 
 
 class FairClassifier(ClassifierMixin, LinearEstimator):
@@ -50,8 +59,8 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     most (1 + ``max_loss_increase``) g* is *proven*, and so is a floor of the unfairness of all models with a loss that low.
     Both are about the training samples.
 
-    Unfairness is the sum of squared covariances of decision values with the attributes, which are centred and have standard
-    deviation 1. An attribute is membership in a group, or a number such as an age.
+    Unfairness is the sum of squared covariances of scores (or probabilities) with the attributes, which are centred and have
+    standard deviation 1. An attribute is membership in a group, or a number such as an age.
 
     Parameters
     ----------
@@ -61,6 +70,11 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     criterion : {"demographic_parity", "equalized_odds"}
         What covariances are taken over: all samples, so that decisions do not tell of an attribute; or the samples of each
         class, so that errors do not.
+    measure : {"score", "probability"}
+        What covariances are those of. Scores, the values of ``decision_function``, make the problem convex: no model of the
+        set with that little loss is less unfair, and that is proven. Probabilities are nearer to decisions, because scores
+        far from 0 count little. Their problem is not convex: a model is found from which no small change is fairer, as a
+        rule, and only the loss is proven.
     sensitive_kind : {"auto", "groups", "continuous"} or list of these
         Whether columns of ``sensitive_features`` hold groups or numbers; a list has one entry per column. With "auto"
         texts, truth values, categories and whole numbers with at most 20 different values are groups, as are columns with
@@ -76,10 +90,8 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     method : str or Method
         As in :func:`tiebreak.minimize`.
     max_iter : int
-        Passes over the training data, for the least loss and for the least unfairness each.
-    tol : float, optional
-        The proven distance from the least unfairness that is enough. By default the method runs until nothing is left to
-        improve, or to the end of its passes.
+        Passes over the training data, for the least loss and for the least unfairness each; of probabilities, for each of
+        at most 20 convex problems that replace theirs.
     random_state : int, RandomState or None
         For methods that sample.
     verbose : bool
@@ -100,7 +112,7 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     unfairness_, plain_unfairness_ : float
         The sum of squared covariances of this model and of the plain one.
     unfairness_floor_ : float
-        Proven: no model whose training loss is at most g* + ε is less unfair than this.
+        Proven: no model whose training loss is at most g* + ε is less unfair than this. 0 for probabilities.
     covariances_, plain_covariances_ : array, (number of covariances,)
         The covariances themselves.
     covariance_names_ : list of str
@@ -134,25 +146,25 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         max_loss_increase: float = 0.01,
         criterion: str = "demographic_parity",
         *,
+        measure: str = "score",
         sensitive_kind: Any = "auto",
         constraint: Any = "l1",
         radius: float | None = None,
         fit_intercept: bool = True,
         method: Any = "auto",
         max_iter: int = 1000,
-        tol: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
         self.max_loss_increase = max_loss_increase
         self.criterion = criterion
+        self.measure = measure
         self.sensitive_kind = sensitive_kind
         self.constraint = constraint
         self.radius = radius
         self.fit_intercept = fit_intercept
         self.method = method
         self.max_iter = max_iter
-        self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
 
@@ -177,12 +189,10 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
             combination is a group; a column of numbers is an attribute of its own.
         """
         increase = checks.real(self.max_loss_increase, "max_loss_increase", least=0.0)
-        tol = math.inf if self.tol is None else checks.real(self.tol, "tol", above=0.0)
         task = self._task(X, y, sample_weight, sensitive_features)
-        plain = self._plain(task.problem, increase)
-        floor = plain.certificate.floors.lower
-        near = task.problem._replace(tolerance=increase * floor)
-        fair = self._fair(near, plain, tol)
+        plain = self._plain(task.convex, increase)
+        near = task.problem._replace(tolerance=increase * plain.certificate.floors.lower)
+        fair = self._fair(near, task, plain)
         if not fair.within and near.tolerance > 0.0:
             fair = _nearer(near, plain, fair)
         self._keep(task, plain, fair)
@@ -190,13 +200,6 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
             warnings.warn(
                 f"the training loss is proven to exceed the least one by at most {self.loss_increase_:.2g} of it, more than"
                 f" `max_loss_increase`={increase:g}: raise `max_iter`, or take a `constraint` whose set is a polytope",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        elif fair.upper_gap_bound > tol:
-            warnings.warn(
-                f"unfairness is proven to exceed the least one by at most {fair.upper_gap_bound:.2g}, more than `tol`:"
-                " raise `max_iter` or `tol`",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -231,9 +234,10 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     # Levels
 
     def _task(self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Task:
-        if not (isinstance(self.criterion, str) and self.criterion in CRITERIA):
-            names = ", ".join(f'"{each}"' for each in CRITERIA)
-            raise ValueError(f"`criterion` must be one of {names}, got {checks.shown(self.criterion)}")
+        for name, known in (("criterion", CRITERIA), ("measure", MEASURES)):
+            if not (isinstance(given := getattr(self, name), str) and given in known):
+                names = ", ".join(f'"{each}"' for each in known)
+                raise ValueError(f"`{name}` must be one of {names}, got {checks.shown(given)}")
         data = self._training_data(X, y, sample_weight, numeric=False)
         check_classification_targets(data.targets)
         attributes = attributes_of(sensitive_features, self.sensitive_kind, data.weights.size)
@@ -244,11 +248,10 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         positive = data.targets == self.classes_[1]
         data = data._replace(targets=np.where(positive, 1.0, -1.0))
         where, lower, domain = training_problem(self, LogLoss(), data)
-        found = covariances(_centred(data, where), attributes, data.weights, self._strata(positive))
-        count = len(found.names)
-        squares: Any = 2.0 * count * LeastSquares(found.rows, np.zeros(count))  # it is half a mean
-        upper = OnPart(squares, "coef") if where.column else squares
-        return Task(Problem(upper, lower, domain), where, found)
+        rows, found = where.matrix(data.X), contrasts(attributes, data.weights, self._strata(positive))
+        upper = _of_scores(rows, found, where)
+        convex = Problem(upper, lower, domain)
+        return Task(squared_covariances(rows, found) if self.measure == "probability" else upper, convex, rows, where, found)
 
     def _strata(self, positive: np.ndarray) -> dict[str, np.ndarray]:
         """Return the samples over which covariances are taken, by what is added to their names."""
@@ -268,13 +271,14 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
             return self._run(problem, ActiveSet(level="lower"))
         return self._run(problem, FISTA(level="lower"), callback=settled)
 
-    def _fair(self, near: Problem, plain: Result, tol: float) -> Result:
+    def _fair(self, near: Problem, task: Task, plain: Result) -> Result:
         """Minimise unfairness among the models of nearly least loss."""
-
-        def settled(seen: Snapshot) -> bool:
-            return bool(seen.upper_gap_bound <= tol and seen.lower_gap_bound <= near.tolerance)
-
-        return self._run(near, self.method, x0=plain, callback=settled if math.isfinite(tol) else None)
+        if self.measure == "score":
+            return self._run(near, self.method, x0=plain)
+        x, results = descend(near, task.rows, task.contrasts, plain.x, lambda each, x0: self._run(each, self.method, x0=x0))
+        known = plain.certificate.floors._replace(upper=-math.inf)  # that of scores is another one
+        queries = Counts(*(sum(counts) for counts in zip(*(each.queries for each in results), strict=True)))
+        return _moved(near, replace(results[-1], queries=queries), certify(near, x, floors=known, check=False))
 
     def _run(self, problem: Problem, method: Any, **options: Any) -> Result:
         samples = problem.upper.n_samples + problem.lower.n_samples
@@ -297,12 +301,14 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         (coef, intercept), (plain_coef, plain_intercept) = (task.where.model(each.x) for each in (fair, plain))
         self.coef_, self.intercept_ = coef[None], np.array([intercept])
         self.plain_coef_, self.plain_intercept_ = plain_coef[None], np.array([plain_intercept])
-        self.covariance_names_ = task.covariances.names
-        self.covariances_, self.plain_covariances_ = (task.covariances.rows @ each for each in (coef, plain_coef))
+        self.covariance_names_ = task.contrasts.names
+        values = [task.rows @ each.x for each in (fair, plain)]
+        values = [expit(each) for each in values] if self.measure == "probability" else values
+        self.covariances_, self.plain_covariances_ = (task.contrasts.rows @ each for each in values)
+        self.unfairness_, self.plain_unfairness_ = fair.upper, float(np.sum(self.plain_covariances_**2))
         floors = fair.certificate.floors
         self.loss_, self.plain_loss_, self.loss_floor_ = fair.lower, plain.lower, floors.lower
         self.loss_increase_ = fair.lower_gap_bound / floors.lower if floors.lower > 0.0 else math.inf
-        self.unfairness_, self.plain_unfairness_ = fair.upper, plain.upper
         self.unfairness_floor_ = max(floors.upper, 0.0)
         samples = task.problem.upper.n_samples + task.problem.lower.n_samples
         self.n_iter_ = max(1, math.ceil((plain.queries.total + fair.queries.total) / samples))
@@ -322,10 +328,12 @@ def _two_classes(targets: np.ndarray) -> np.ndarray:
     return classes
 
 
-def _centred(data: Data, where: Coordinates) -> Any:
-    """Return the features, less their means if they are dense: covariances are the same, and rounding is less."""
-    rows = where.matrix(data.X)
-    return rows[:, : data.X.shape[1]] if where.column else rows
+def _of_scores(rows: Any, found: Contrasts, where: Coordinates) -> Any:
+    """Return the sum of squared covariances of scores. They do not depend on the intercept."""
+    d, count = where.mean.size, len(found.names)
+    covariances = np.ascontiguousarray((rows.T @ found.rows.T).T[:, :d])
+    squares: Any = 2.0 * count * LeastSquares(covariances, np.zeros(count))  # it is half a mean
+    return OnPart(squares, "coef") if where.column else squares
 
 
 def _nearer(near: Problem, plain: Result, fair: Result) -> Result:
@@ -342,16 +350,13 @@ def _nearer(near: Problem, plain: Result, fair: Result) -> Result:
         step = min((level - first) / (last - first), 1.0) if last > first else 1.0
         found = certify(near, plain.x + step * (fair.x - plain.x), floors=floors, check=False)
         if found.within:
-            return replace(
-                fair,
-                x=found.x,
-                parts=near.domain.parts(found.x),
-                upper=found.upper,
-                lower=found.lower,
-                upper_gap_bound=found.upper_gap_bound,
-                lower_gap_bound=found.lower_gap_bound,
-                stationarity=found.stationarity,
-                certificate=found,
-            )
+            return _moved(near, fair, found)
         room *= WIDENING
     return fair
+
+
+def _moved(near: Problem, result: Result, found: Certificate) -> Result:
+    """Return a result with another point and what is proven there."""
+    names = ("x", "upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity")
+    values = {name: getattr(found, name) for name in names}
+    return replace(result, **values, parts=near.domain.parts(found.x), certificate=found)

@@ -1,10 +1,10 @@
-"""Sensitive attributes, and how much scores tell of them.
+"""Sensitive attributes, and how much the scores or probabilities of a model tell of them.
 
 Attributes come in all forms that fairlearn takes, and as numbers too. Columns of groups are taken together: each combination
 of their values is a group, and membership in it is an attribute of 0 and 1. A column of numbers is an attribute as it is.
 
-Scores s_i = ⟨x_i, w⟩ are judged by their covariance with an attribute a that is centred and divided by its standard
-deviation, mean_i s_i (a_i − ā) / σ: linear in w, without unit but that of the scores, and the same for every intercept.
+Scores or probabilities v_i are judged by their covariance with an attribute a that is centred and divided by its standard
+deviation, mean_i v_i (a_i − ā) / σ: without unit but that of v, and the same if a constant is added to all v_i.
 Zafar, Valera, Gomez Rodriguez and Gummadi, Fairness constraints: mechanisms for fair classification, AISTATS 2017, use it
 for demographic parity. For equalised odds it is taken within each class, where means and deviations are those of the class;
 Donini, Oneto, Ben-David, Shawe-Taylor and Pontil, Empirical risk minimization under fairness constraints, NeurIPS 2018, do
@@ -42,11 +42,11 @@ class Attribute(NamedTuple):
     values: np.ndarray  # one number per sample
 
 
-class Covariances(NamedTuple):
-    """The covariances of scores with all attributes, as a linear function of the coefficients."""
+class Contrasts(NamedTuple):
+    """The covariances with all attributes, as a linear function: of values v, one per sample, they are ``rows @ v``."""
 
     names: list[str]
-    rows: np.ndarray  # (number of covariances, d)
+    rows: np.ndarray  # (number of covariances, n)
 
 
 def attributes_of(sensitive_features: Any, kinds: Any, n: int) -> list[Attribute]:
@@ -58,15 +58,14 @@ def attributes_of(sensitive_features: Any, kinds: Any, n: int) -> list[Attribute
     return found
 
 
-def covariances(rows: np.ndarray, attributes: list[Attribute], weights: np.ndarray, strata: dict[str, Any]) -> Covariances:
-    """Return the covariances of ⟨x_i, w⟩ with each attribute within each stratum, where it is not the same for all.
+def contrasts(attributes: list[Attribute], weights: np.ndarray, strata: dict[str, np.ndarray]) -> Contrasts:
+    """Return the covariances with each attribute within each stratum, where it is not the same for all.
 
     Parameters
     ----------
-    rows : array or sparse matrix, (n, d)
-        The features x_i.
     attributes : list of Attribute
     weights : array, (n,)
+        Of the samples.
     strata : dict of arrays of bools, (n,)
         The samples over which to take a covariance, by what is added to its name.
     """
@@ -79,11 +78,11 @@ def covariances(rows: np.ndarray, attributes: list[Attribute], weights: np.ndarr
             deviation = math.sqrt(float(shares @ centred**2))
             if deviation > CONSTANT * float(np.abs(values).max()):
                 names.append(name + addition)
-                found.append(rows.T @ (shares * centred / deviation))
+                found.append(shares * centred / deviation)
     if not names:
         where = " within a class of `y`" if len(strata) > 1 else ""
         raise ValueError(f"`sensitive_features` must differ between samples{where}: all covariances are 0 else")
-    return Covariances(names, np.stack(found))
+    return Contrasts(names, np.stack(found))
 
 
 # Forms
