@@ -125,6 +125,23 @@ class TestThePromise:
         assert unfairness[-1] <= 1e-9 < unfairness[-2]
         assert found[-1].loss_increase_ < 0.5  # what is allowed, and buys nothing, is not spent
 
+    @pytest.mark.parametrize("measure", ["score", "probability"])
+    def test_samples_that_can_be_separated_leave_room_too(self, measure):
+        rng = np.random.default_rng(0)
+        group = rng.integers(2, size=40)
+        X = rng.standard_normal((40, 60)) + group[:, None] * rng.standard_normal(60)
+        y = rng.integers(2, size=40) == 1
+        model = FairClassifier(0.01, measure=measure).fit(X, y, sensitive_features=group)
+        share = y.mean()
+        constant = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+        assert model.loss_floor_ < 1e-3 * constant
+        assert model.loss_ <= model.loss_floor_ + 0.01 * 1e-3 * constant
+        assert model.loss_increase_ <= 0.01
+        assert model.score(X, y) == 1.0
+        if measure == "score":  # probabilities are those of the labels
+            assert model.unfairness_ < 1e-3 * model.plain_unfairness_
+        assert model.unfairness_ <= model.plain_unfairness_
+
     def test_a_model_that_is_not_solved_warns_or_keeps_it(self):
         X, y, attributes = people(2, n=150)
         model = FairClassifier(0.01, max_iter=12)

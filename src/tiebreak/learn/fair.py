@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
+from scipy.stats import entropy
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -31,6 +32,7 @@ from tiebreak.proofs import Certificate, certify
 
 CRITERIA = ("demographic_parity", "equalized_odds")
 MEASURES = ("score", "probability")
+LEAST_LOSS = 1e-3  # share of the loss of a constant prediction that a least loss counts as, if it is smaller
 PLAIN_SHARE = 1e-4  # share of the increase that may be allowed by which the least loss may be in doubt
 ROOM = 1e-9  # first share of the way back to the plain model, where an answer is not proven to keep the promise
 WIDENING = 100.0  # factor of that share from one attempt to the next
@@ -44,6 +46,7 @@ class Task(NamedTuple):
     rows: Any  # whose products with the variables are the scores
     where: Coordinates
     contrasts: Contrasts
+    small: float  # a least loss below this counts as this
 
     @property
     def problem(self) -> Problem:
@@ -57,7 +60,8 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     The loss is the mean logistic loss. With g* its least value over the set of models, the classifier minimises unfairness
     among the models of loss at most g* + ε, where ε is ``max_loss_increase`` times a proven floor of g*. That its loss is at
     most (1 + ``max_loss_increase``) g* is *proven*, and so is a floor of the unfairness of all models with a loss that low.
-    Both are about the training samples.
+    Both are about the training samples. Where samples can be separated, g* is 0 or nearly so, and there is no share of it to
+    give: a g* below a thousandth of the loss of a constant prediction counts as that thousandth.
 
     Unfairness is the sum of squared covariances of scores (or probabilities) with the attributes, which are centred and have
     standard deviation 1. An attribute is membership in a group, or a number such as an age.
@@ -107,8 +111,8 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     loss_floor_ : float
         Proven: no model of the set has a smaller training loss.
     loss_increase_ : float
-        Proven: the training loss exceeds the least one by at most this share of it. It is at most ``max_loss_increase``, or
-        a ``ConvergenceWarning`` was given.
+        Proven: the training loss exceeds the least one by at most this share of it (of what it counts as, if it is nearly
+        0). It is at most ``max_loss_increase``, or a ``ConvergenceWarning`` was given.
     unfairness_, plain_unfairness_ : float
         The sum of squared covariances of this model and of the plain one.
     unfairness_floor_ : float
@@ -190,8 +194,8 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         """
         increase = checks.real(self.max_loss_increase, "max_loss_increase", least=0.0)
         task = self._task(X, y, sample_weight, sensitive_features)
-        plain = self._plain(task.convex, increase)
-        near = task.problem._replace(tolerance=increase * plain.certificate.floors.lower)
+        plain = self._plain(task, increase)
+        near = task.problem._replace(tolerance=increase * _counted(plain, task))
         fair = self._fair(near, task, plain)
         if not fair.within and near.tolerance > 0.0:
             fair = _nearer(near, plain, fair)
@@ -250,8 +254,9 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         where, lower, domain = training_problem(self, LogLoss(), data)
         rows, found = where.matrix(data.X), contrasts(attributes, data.weights, self._strata(positive))
         upper = _of_scores(rows, found, where)
-        convex = Problem(upper, lower, domain)
-        return Task(squared_covariances(rows, found) if self.measure == "probability" else upper, convex, rows, where, found)
+        judged = squared_covariances(rows, found) if self.measure == "probability" else upper
+        constant = float(entropy([share := np.average(positive, weights=data.weights), 1.0 - share]))
+        return Task(judged, Problem(upper, lower, domain), rows, where, found, LEAST_LOSS * constant)
 
     def _strata(self, positive: np.ndarray) -> dict[str, np.ndarray]:
         """Return the samples over which covariances are taken, by what is added to their names."""
@@ -260,24 +265,28 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         negative_class, positive_class = self.classes_
         return {f" | y={negative_class}": ~positive, f" | y={positive_class}": positive}
 
-    def _plain(self, problem: Problem, increase: float) -> Result:
+    def _plain(self, task: Task, increase: float) -> Result:
         """Minimise the training loss alone, so far that what is unknown of its minimum hardly matters."""
         passes = checks.whole(self.max_iter, "max_iter")
 
         def settled(seen: Snapshot) -> bool:
-            return bool(seen.lower_gap_bound <= PLAIN_SHARE * increase * (seen.lower - seen.lower_gap_bound))
+            base = max(seen.lower - seen.lower_gap_bound, task.small)
+            return bool(seen.lower_gap_bound <= PLAIN_SHARE * increase * base)
 
-        if fits(problem, passes):
-            return self._run(problem, ActiveSet(level="lower"))
-        return self._run(problem, FISTA(level="lower"), callback=settled)
+        if fits(task.convex, passes):
+            return self._run(task.convex, ActiveSet(level="lower"))
+        return self._run(task.convex, FISTA(level="lower"), callback=settled)
 
     def _fair(self, near: Problem, task: Task, plain: Result) -> Result:
         """Minimise unfairness among the models of nearly least loss."""
+        first = self._run(task.convex._replace(tolerance=near.tolerance), self.method, x0=plain)
         if self.measure == "score":
-            return self._run(near, self.method, x0=plain)
-        x, results = descend(near, task.rows, task.contrasts, plain.x, lambda each, x0: self._run(each, self.method, x0=x0))
-        known = plain.certificate.floors._replace(upper=-math.inf)  # that of scores is another one
+            return first
+        start = min((plain.x, first.x), key=near.upper.value)
+        x, results = descend(near, task.rows, task.contrasts, start, lambda each, x0: self._run(each, self.method, x0=x0))
+        results = [first, *results]
         queries = Counts(*(sum(counts) for counts in zip(*(each.queries for each in results), strict=True)))
+        known = plain.certificate.floors._replace(upper=-math.inf)  # that of scores is another one
         return _moved(near, replace(results[-1], queries=queries), certify(near, x, floors=known, check=False))
 
     def _run(self, problem: Problem, method: Any, **options: Any) -> Result:
@@ -308,12 +317,17 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
         self.unfairness_, self.plain_unfairness_ = fair.upper, float(np.sum(self.plain_covariances_**2))
         floors = fair.certificate.floors
         self.loss_, self.plain_loss_, self.loss_floor_ = fair.lower, plain.lower, floors.lower
-        self.loss_increase_ = fair.lower_gap_bound / floors.lower if floors.lower > 0.0 else math.inf
+        self.loss_increase_ = fair.lower_gap_bound / _counted(fair, task)
         self.unfairness_floor_ = max(floors.upper, 0.0)
         samples = task.problem.upper.n_samples + task.problem.lower.n_samples
         self.n_iter_ = max(1, math.ceil((plain.queries.total + fair.queries.total) / samples))
         self.result_ = replace(fair, problem=None)  # without the training data, which a pickle would carry
         self.certificate_, self.history_ = fair.certificate, fair.history
+
+
+def _counted(result: Result, task: Task) -> float:
+    """Return what the least loss counts as: what is proven of it, unless it is nearly 0."""
+    return max(result.certificate.floors.lower, task.small)
 
 
 def _two_classes(targets: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from tiebreak.problem import Problem
 MOST_ROUNDS = 20
 SETTLED = 1e-3  # relative decrease of unfairness below which it has settled
 LEAST_STEP = 1e-3
+SATURATED = 1e-100  # largest slope of a covariance below which all probabilities are 0 or 1
 
 
 def squared_covariances(rows: Any, contrasts: Contrasts) -> Any:
@@ -32,13 +33,15 @@ def squared_covariances(rows: Any, contrasts: Contrasts) -> Any:
 
 
 def tangent(rows: Any, contrasts: Contrasts, x: np.ndarray) -> Any:
-    """Return the same with probabilities replaced by their tangents at x; convex."""
+    """Return the same with probabilities replaced by their tangents at x; convex. None if these are flat."""
     scores = rows @ x
     at = expit(scores)
     slopes = at * expit(-scores)
     count = len(contrasts.names)
     weighted = contrasts.rows * slopes
     covariances = np.ascontiguousarray((rows.T @ weighted.T).T)  # of rows that may be sparse
+    if np.abs(covariances).max() < SATURATED:
+        return None
     return 2.0 * count * LeastSquares(covariances, weighted @ scores - contrasts.rows @ at)  # it is half a mean
 
 
@@ -65,7 +68,9 @@ def descend(near: Problem, rows: Any, contrasts: Contrasts, x: np.ndarray, solve
     """
     value, results = float(near.upper.value(x)), []
     for _ in range(MOST_ROUNDS):
-        result = solve(Problem(tangent(rows, contrasts, x), *near[1:]), x0=x)
+        if (linear := tangent(rows, contrasts, x)) is None:
+            break
+        result = solve(Problem(linear, *near[1:]), x0=x)
         way, step = result.x - x, 1.0
         while (found := float(near.upper.value(x + step * way))) >= value and step > LEAST_STEP:
             step *= 0.5
