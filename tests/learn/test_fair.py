@@ -94,6 +94,26 @@ class TestAgainstASolver:
         assert np.sum(model.plain_covariances_**2) == pytest.approx(model.plain_unfairness_, abs=1e-12)
         assert len(model.covariance_names_) == len(rows)
 
+    @pytest.mark.parametrize("measure", ["score", "probability"])
+    def test_a_set_with_curved_sides_takes_longer_and_keeps_the_promise(self, measure):
+        cvxpy = pytest.importorskip("cvxpy")
+        X, y, attributes = people(1)
+        model = FairClassifier(0.05, constraint="l2", radius=2.0, measure=measure)
+        model.fit(X, y, sensitive_features=attributes["binary"])
+        assert model.loss_increase_ <= 0.05
+        assert model.certificate_.within
+        assert model.unfairness_floor_ <= model.unfairness_ < 0.9 * model.plain_unfairness_
+        if measure == "probability":
+            return
+        w, c = cvxpy.Variable(X.shape[1]), cvxpy.Variable()
+        training = cvxpy.sum(cvxpy.logistic(cvxpy.multiply(np.where(y, -1.0, 1.0), X @ w + c))) / y.size
+        best = cvxpy.Problem(cvxpy.Minimize(training), [cvxpy.norm2(w) <= 2.0]).solve(solver="CLARABEL")
+        rows = by_hand(X, y, columns_of("binary", attributes), "demographic_parity")
+        limits = [cvxpy.norm2(w) <= 2.0, training <= 1.05 * best]
+        least = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(rows @ w)), limits).solve(solver="CLARABEL")
+        assert least - 1e-6 <= model.unfairness_ <= least + 1e-3
+        assert model.unfairness_floor_ <= least + 1e-6
+
 
 class TestThePromise:
     @pytest.mark.parametrize("seed", range(20))
