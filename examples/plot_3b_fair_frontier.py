@@ -61,7 +61,7 @@ curves = {measure: np.array([measured(each, measure) for each in increases]) for
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.4), layout="constrained")
 best = model.plain_unfairness_
-left.fill_between(100 * grid, band[0] / best, band[1] / best, color="#2a6fbb", alpha=0.3, label="the least lies here: proven")
+left.fill_between(100 * grid, *band / best, color="#2a6fbb", alpha=0.3, label="the least lies here: proven")
 left.plot(100 * shares, [point.upper / best for point in front.points], "o", color="#2a6fbb", markersize=5, label="answers")
 left.plot(1.0, model.unfairness_ / best, "*", color="#c2486d", markersize=15, label="FairClassifier, 1 %")
 left.set(xscale="log", xlabel="training loss above the least one, %", ylabel="unfairness, relative to the best classifier")

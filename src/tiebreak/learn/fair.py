@@ -24,7 +24,8 @@ from tiebreak.learn.fitting import Coordinates, seed_of, training_problem
 from tiebreak.learn.linear import LinearEstimator
 from tiebreak.learn.probabilities import descend, squared_covariances
 from tiebreak.learn.sensitive import Contrasts, attributes_of, contrasts
-from tiebreak.methods import FISTA, ActiveSet
+from tiebreak.methods import ActiveSet
+from tiebreak.methods.fitting import first_points
 from tiebreak.objectives import LeastSquares, OnPart
 from tiebreak.objectives.losses import LogLoss
 from tiebreak.problem import Problem
@@ -126,7 +127,8 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
     n_iter_ : int
         Passes made.
     certificate_, history_, result_
-        As in :class:`TieBreakRegressor`: ``upper`` is the unfairness, ``lower`` the training loss.
+        As in :class:`TieBreakRegressor`: ``upper`` is the unfairness, ``lower`` the training loss. The history is that of
+        the last convex problem, if there were several.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -275,7 +277,7 @@ class FairClassifier(ClassifierMixin, LinearEstimator):
 
         if fits(task.convex, passes):
             return self._run(task.convex, ActiveSet(level="lower"))
-        return self._run(task.convex, FISTA(level="lower"), callback=settled)
+        return self._run(task.convex, first_points(task.convex), callback=settled)
 
     def _fair(self, near: Problem, task: Task, plain: Result) -> Result:
         """Minimise unfairness among the models of nearly least loss."""
