@@ -144,9 +144,12 @@ class Records:
                 kept = max(kept, share)
             return value - level
 
-        if excess(0.0) < 0.0 < excess(1.0):
-            step = max(NEAR_ENOUGH * floors.room / (certificate.lower - self._least), SHORTEST_STEP)
-            brentq(excess, 0.0, 1.0, xtol=step, disp=False)
+        # g is convex, and so no larger than the chord: where that has the level, g keeps it. It is near if little is to go.
+        rise = certificate.lower - self._least
+        chord, width = (level - self._least) / rise, max(NEAR_ENOUGH * floors.room / rise, SHORTEST_STEP)
+        start = chord if excess(chord) < 0.0 else 0.0  # rounding may carry it beyond the level
+        if 1.0 - start > width and excess(start) < 0.0 < excess(1.0):
+            brentq(excess, start, 1.0, xtol=width, disp=False)
         return lowest + kept * (self.x - lowest)
 
     # When to record
