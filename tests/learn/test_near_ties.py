@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import cross_val_score
 
-from tiebreak.learn import TieBreakClassifier, TieBreakRegressor, fitting
+from tiebreak.learn import MinNormRegressor, TieBreakClassifier, TieBreakRegressor, fitting
 
 N, D = 30, 8
 
@@ -65,7 +65,7 @@ def test_classes_are_told_apart_by_smaller_models_that_keep_a_share_of_the_fit()
     assert np.linalg.norm(near.coef_) < 0.9 * np.linalg.norm(exact.coef_)
 
 
-@pytest.mark.parametrize("estimator", [TieBreakRegressor, TieBreakClassifier])
+@pytest.mark.parametrize("estimator", [TieBreakRegressor, TieBreakClassifier, MinNormRegressor])
 @pytest.mark.parametrize(
     ("options", "message"),
     [

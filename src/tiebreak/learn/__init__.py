@@ -3,10 +3,11 @@
 from tiebreak.learn.cross_validation import TieBreakClassifierCV, TieBreakRegressorCV
 from tiebreak.learn.dictionary import ContinualDictionaryLearning
 from tiebreak.learn.linear import TieBreakClassifier, TieBreakRegressor
-from tiebreak.learn.min_norm import MinNormRegressor
+from tiebreak.learn.min_norm import MinNormClassifier, MinNormRegressor
 
 __all__ = [
     "ContinualDictionaryLearning",
+    "MinNormClassifier",
     "MinNormRegressor",
     "TieBreakClassifier",
     "TieBreakClassifierCV",
