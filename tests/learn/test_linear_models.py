@@ -185,11 +185,11 @@ def test_a_tolerance_that_is_reached_ends_the_run_and_one_that_is_not_warns():
     X, y = task()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = TieBreakRegressor(tol=(1e-1, 1e-1), max_iter=20_000).fit(X, y)
+        model = TieBreakRegressor(secondary="l2", tol=(1e-1, 1e-1), max_iter=20_000).fit(X, y)
     assert model.result_.status is tiebreak.Status.CERTIFIED
     assert 1 <= model.n_iter_ < 20_000
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        TieBreakRegressor(tol=1e-12, max_iter=5).fit(X, y)
+        TieBreakRegressor(secondary="l2", tol=1e-12, max_iter=5).fit(X, y)
 
 
 def test_a_pickle_predicts_the_same_and_holds_no_data():

@@ -42,6 +42,7 @@ BARELY_ANY = 1e-8  # the same, as a share of how g varies on all of Z
 NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to be none
 ACCEPTABLE = 1e-6  # difference between f and its bound, relative to how f varies, that is not reduced at g's expense
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
+CLOSE_NEAR = 1e-10  # the same for near ties: x is then known to some digits, where f is strongly convex
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
 VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
 PRICE_ROUNDING = 16.0  # the same, in units of what rounding does to a price
@@ -356,7 +357,7 @@ class Course:
             self.answer, self.excess = best[0], best[1] - self.upper_floor
         only_one_counts = not LEAST_WEIGHT < self.weight / self.unit < LARGEST_WEIGHT and not self.bracket.has_both
         closed = self.bracket.is_closed or only_one_counts
-        self.finished = self.excess <= CLOSE * self.units[0] or self.stages >= MOST_STAGES or closed
+        self.finished = self.excess <= CLOSE_NEAR * self.units[0] or self.stages >= MOST_STAGES or closed
         if self.finished and self.bracket.outside is None and not self.asked_f:  # the level may not bind at all
             self.asks_f, self.finished = True, False
             return

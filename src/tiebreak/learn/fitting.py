@@ -5,7 +5,8 @@ The intercept is free, although a domain must be compact:
 - The features are centred, if they are dense. The best intercept of a squared loss is then the mean target whatever the
   coefficients are, so that it is no variable. The validation data are shifted by the same means, those of the training data.
 - Else a column of ones is added, and its coefficient lies in an interval that holds the best intercept of *every* model of
-  the set (:func:`intercept_bounds`): it does not bind at any minimiser of the training loss.
+  the set (:func:`intercept_bounds`): it does not bind at any minimiser of the training loss. So it is for near ties, if the
+  second criterion depends on the intercept: another one than the best may serve it.
 """
 
 from __future__ import annotations
@@ -73,28 +74,57 @@ class Coordinates(NamedTuple):
         return x[:d].copy(), float(shift - self.mean @ x[:d])
 
 
-def coordinates(data: Data, scalar: Any, fit_intercept: bool) -> Coordinates:
-    """Return the coordinates in which a model is fitted."""
+def coordinates(data: Data, scalar: Any, fit_intercept: bool, eliminate: bool = True) -> Coordinates:
+    """Return the coordinates in which a model is fitted; the intercept is a variable unless it may be eliminated."""
     d = data.X.shape[1]
     if not checks.flag(fit_intercept, "fit_intercept"):
         return Coordinates(np.zeros(d), 0.0, False)
     if scipy.sparse.issparse(data.X):
         return Coordinates(np.zeros(d), 0.0, True)
     mean = np.average(data.X, axis=0, weights=data.weights)
-    if isinstance(scalar, Square):
+    if eliminate and isinstance(scalar, Square):
         return Coordinates(mean, float(np.average(data.targets, weights=data.weights)), False)
     return Coordinates(mean, 0.0, True)
 
 
+class Task(NamedTuple):
+    """A linear model to fit: the training loss in the coordinates of a problem."""
+
+    scalar: Any
+    data: Data
+    where: Coordinates
+    rows: Any  # the features in these coordinates
+    lower: LinearModel
+
+    def loss(self, data: Data) -> LinearModel:
+        """Return the loss of other samples."""
+        return on_rows(self.scalar, self.where.matrix(data.X), data, self.where)
+
+    def domain(self, constraint: Any, radius: Any, whole_norm: bool = False) -> Any:
+        """Return the set of the variables: that of the coefficients, with an interval if the intercept is a variable."""
+        domain = constraint_set(constraint, radius, self, whole_norm)
+        if self.where.column:
+            bounds = intercept_bounds(domain, self.scalar, self.rows, self.data)
+            domain = Product(coef=(domain, self.data.X.shape[1]), intercept=Box(*bounds))
+        return domain
+
+
+def is_near(estimator: Any) -> bool:
+    """Return whether an estimator asks for near ties; whether it does so rightly is for :class:`Problem` to say."""
+    return checks.as_float(estimator.tolerance) != 0.0 or checks.as_float(estimator.keep) != 1.0
+
+
+def training_task(scalar: Any, data: Data, fit_intercept: bool, eliminate: bool = True) -> Task:
+    """Return the task to fit some samples; ``eliminate`` the intercept, if that is possible, or keep it as a variable."""
+    where = coordinates(data, scalar, fit_intercept, eliminate)
+    rows = where.matrix(data.X)
+    return Task(scalar, data, where, rows, on_rows(scalar, rows, data, where))
+
+
 def training_problem(estimator: Any, scalar: Any, data: Data) -> tuple[Coordinates, LinearModel, Any]:
     """Return coordinates, the training loss and the set of an estimator with ``constraint, radius, fit_intercept``."""
-    where = coordinates(data, scalar, estimator.fit_intercept)
-    rows = where.matrix(data.X)
-    domain = constraint_set(estimator.constraint, estimator.radius, rows, data, where, scalar)
-    if where.column:
-        bounds = intercept_bounds(domain, scalar, rows, data)
-        domain = Product(coef=(domain, data.X.shape[1]), intercept=Box(*bounds))
-    return where, on_rows(scalar, rows, data, where), domain
+    task = training_task(scalar, data, estimator.fit_intercept)
+    return task.where, task.lower, task.domain(estimator.constraint, estimator.radius)
 
 
 def on_rows(scalar: Any, rows: Any, data: Data, where: Coordinates) -> LinearModel:
@@ -115,11 +145,11 @@ def scalar_loss(name: Any, delta: Any, known: dict[str, Any]) -> Any:
 # Sets
 
 
-def constraint_set(constraint: Any, radius: Any, rows: Any, data: Data, where: Coordinates, scalar: Any) -> Any:
+def constraint_set(constraint: Any, radius: Any, task: Task, whole_norm: bool = False) -> Any:
     """Return the set of the coefficients."""
-    d = data.X.shape[1]
+    d = task.data.X.shape[1]
     if isinstance(constraint, str) and constraint in SETS:
-        size = _radius(constraint, rows, data, where, scalar) if radius is None else checks.real(radius, "radius", above=0.0)
+        size = default_radius(constraint, task, whole_norm) if radius is None else checks.real(radius, "radius", above=0.0)
         balls: dict[str, Any] = {"l1": L1Ball, "l2": L2Ball, "simplex": Simplex}
         return LInfBall(size, d) if constraint == "box" else balls[constraint](size)
     domain = constraint
@@ -137,18 +167,25 @@ def constraint_set(constraint: Any, radius: Any, rows: Any, data: Data, where: C
     return domain
 
 
-def _radius(constraint: str, rows: Any, data: Data, where: Coordinates, scalar: Any) -> float:
-    """Return a radius within which the best fits lie: a multiple of the norm of a least-squares fit."""
+def default_radius(constraint: str, task: Task, whole_norm: bool = False) -> float:
+    """Return a radius within which the best fits lie: a multiple of the norm of a least-squares fit.
+
+    If the intercept is part of the norm to be made small, coefficients grow where that makes it smaller: by no more than the
+    ``whole_norm`` of both is larger than that of the coefficients.
+    """
     if constraint == "simplex":
         return 1.0
+    rows, data, where = task.rows, task.data, task.where
     root = np.sqrt(data.weights / data.weights.mean())
     scaled = scipy.sparse.diags_array(root) @ rows if scipy.sparse.issparse(rows) else root[:, None] * rows
     lengths = scipy.sparse.linalg.norm(scaled, axis=0) if scipy.sparse.issparse(scaled) else np.linalg.norm(scaled, axis=0)
     lengths[lengths == 0.0] = 1.0  # columns of one length: lsqr stops early where some are much longer than others
     even = scaled @ scipy.sparse.diags_array(1.0 / lengths) if scipy.sparse.issparse(scaled) else scaled / lengths
-    fit = lsqr(even, root * (data.targets - where.offset), atol=1e-6, btol=1e-6)[0] / lengths
-    size = float(np.linalg.norm(fit[: data.X.shape[1]], NORMS[constraint]))
-    room = 10.0 if isinstance(scalar, LogLoss) else 2.0  # log odds are larger than labels
+    coef, intercept = where.model(lsqr(even, root * (data.targets - where.offset), atol=1e-6, btol=1e-6)[0] / lengths)
+    size = float(np.linalg.norm(coef, NORMS[constraint]))
+    if whole_norm and size > 0.0:
+        size *= math.hypot(1.0, intercept / float(np.linalg.norm(coef)))
+    room = 10.0 if isinstance(task.scalar, LogLoss) else 2.0  # log odds are larger than labels
     return room * size if size > 0.0 and math.isfinite(size) else 1.0
 
 
@@ -156,8 +193,9 @@ def intercept_bounds(domain: Any, scalar: Any, rows: Any, data: Data) -> tuple[l
     """Return an interval that holds the best intercept of every model of the set.
 
     With scores s_i = ⟨a_i, w⟩ of absolute values at most S, the best intercept c of the logistic loss gives the mean
-    probability p of the positive class, mean σ(s_i + c) = p, so that |c − log(p / (1 − p))| ≤ S. The best one of a loss that
-    is least where prediction and target agree lies between the least and the largest of target_i − s_i.
+    probability p of the positive class, mean σ(s_i + c) = p, so that |c − log(p / (1 − p))| ≤ S. That of squares is the mean
+    of target_i − s_i. The best one of any loss that is least where prediction and target agree lies between the least and
+    the largest of target_i − s_i. For the first two, the middle of the interval is the best constant model.
     """
     d = data.X.shape[1]
     point = domain.lmo(np.ones(d))
@@ -170,6 +208,8 @@ def intercept_bounds(domain: Any, scalar: Any, rows: Any, data: Data) -> tuple[l
     if isinstance(scalar, LogLoss):
         share = float(data.weights[data.targets > 0.0].sum() / data.weights.sum())
         low = high = math.log(share / (1.0 - share))
+    elif isinstance(scalar, Square):
+        low = high = float(np.average(data.targets, weights=data.weights))
     return [low - reach], [high + reach]
 
 
@@ -267,12 +307,15 @@ def tolerance(tol: Any) -> tuple[float, float] | None:
 def chosen(method: Any, problem: Problem, passes: int) -> Any:
     """Return the method that is meant by "auto"; others as they are.
 
-    Where Z has a projection and f is smooth these are accelerated gradients on g + u f (bi-FISTA), with u falling to a
-    millionth over the passes to come: long enough large to solve f, in the end small enough to leave g at its minimum. If f
-    is not convex they find some point where it is low, and the minimum of g all the same.
+    For near ties it is the choice of :func:`minimize`. For exact ties, where Z has a projection and f is smooth, these are
+    accelerated gradients on g + u f (bi-FISTA), with u falling to a millionth over the passes to come: long enough large to
+    solve f, in the end small enough to leave g at its minimum. If f is not convex they find some point where it is low, and
+    the minimum of g all the same.
     """
     if not (isinstance(method, str) and method == "auto"):
         return method
+    if problem.is_near:
+        return "auto"
     upper, lower = problem.upper.lipschitz, problem.lower.lipschitz
     known = all(math.isfinite(constant) and constant > 0.0 for constant in (upper, lower))
     if not (known and projects(problem.domain)):
