@@ -20,8 +20,8 @@ from tiebreak.driver.minimize import minimize
 from tiebreak.driver.records import Snapshot
 from tiebreak.driver.result import Counts, Result, Status
 from tiebreak.engine import checks
+from tiebreak.learn.base import LinearEstimator
 from tiebreak.learn.fitting import Coordinates, seed_of, training_problem
-from tiebreak.learn.linear import LinearEstimator
 from tiebreak.learn.probabilities import descend, squared_covariances
 from tiebreak.learn.sensitive import Contrasts, attributes_of, contrasts
 from tiebreak.methods import ActiveSet
