@@ -12,9 +12,12 @@ import pytest
 
 from tiebreak import (
     SBCGF,
+    Birkhoff,
+    CappedSimplex,
     Columns,
     DictionaryLoss,
     FiniteSum,
+    Hull,
     JointDictionaryLoss,
     L1Ball,
     L2Ball,
@@ -23,9 +26,11 @@ from tiebreak import (
     OnPart,
     Problem,
     Product,
+    Simplex,
     SpiderFW,
     SquaredCovariance,
     SquaredNorm,
+    UnitSimplex,
     minimize,
     power,
 )
@@ -224,3 +229,26 @@ def test_a_scalar_loss_is_convex_only_if_it_says_so():
     assert model.floor == -np.inf
     assert LeastSquares(np.eye(3), np.zeros(3)).convex is True
     assert Logistic(np.eye(3), np.ones(3)).floor == 0.0
+
+
+@pytest.mark.parametrize(
+    ("domain", "mean"),
+    [
+        (Simplex(2.0), [0.5] * 4),
+        (UnitSimplex(2.0), [0.4] * 4),
+        (CappedSimplex(1.0, 0.4, 4), [0.25] * 4),
+        (Birkhoff(2), [0.5] * 4),
+        (Hull([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 3.0]]), [1 / 3, 1 / 3, 2 / 3, 1.0]),
+        (Columns(Simplex(1.0), (2, 2)), [0.5] * 4),
+        (L1Ball(3.0), [0.0] * 4),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_share_is_measured_from_a_point_that_prefers_no_variable(domain, mean):
+    problem = Problem(SquaredNorm(), LeastSquares(np.eye(4), [0.0, 1.0, 2.0, 9.0]), domain, keep=0.9)
+    np.testing.assert_allclose(problem.reference, mean)
+    assert domain.contains(problem.reference)
+    result = minimize(problem)
+    least = minimize(problem.exact)
+    assert result.tolerance == pytest.approx(0.1 * (problem.lower.value(mean) - least.lower), rel=1e-6)
+    assert result.within is True

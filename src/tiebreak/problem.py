@@ -26,7 +26,7 @@ class Problem(_Problem):
 
     With a ``tolerance`` ε > 0, points that are nearly as good count as tied too: minimise f(x) over the points x of Z with
     g(x) ≤ g* + ε, g* the least value of g on Z. The least f over them is then what bounds call f*. ``keep`` says the same as
-    a share: of what g can gain from the middle of Z, ``keep=0.99`` keeps 99 %, so that ε = 0.01 (g(middle) − g*).
+    a share: of what g can gain from the middle c of Z, ``keep=0.99`` keeps 99 %, so that ε = 0.01 (g(c) − g*).
 
     Over a :class:`Product`, an objective may depend on some parts only: on the first ones, if it has as many variables as
     they have together, or on the one that it names, ``OnPart(objective, "w")``.
@@ -42,8 +42,8 @@ class Problem(_Problem):
     tolerance : float
         By how much g(x) may exceed g*, in units of g: ε ≥ 0. 0 stands for exact ties.
     keep : float
-        In place of it: the share of g(middle) − g* that is kept, from 0 to 1, the middle being ``problem.center``. 1 stands
-        for exact ties.
+        In place of it: the share of g(c) − g* that is kept, from 0 to 1, c being ``problem.reference``. 1 stands for exact
+        ties.
 
     Examples
     --------
@@ -103,6 +103,11 @@ class Problem(_Problem):
     def center(self) -> np.ndarray:
         """The middle of the domain, which is the centre of a symmetric set."""
         return self.domain.middle(self.dimension)
+
+    @property
+    def reference(self) -> np.ndarray:
+        """The point from which ``keep`` measures what g gains: the middle of Z, on a simplex the mean of its corners."""
+        return self.domain.centroid(self.dimension)
 
     @property
     def exact(self) -> Problem:

@@ -200,13 +200,13 @@ class Course:
         """Look at the minimiser of g again."""
         self.least = self.solver.evaluate(1, self.minimiser)[0]
         self.blur = self.solver.levels[1].rounding(self.minimiser, self.least)
-        if self._keep < 1.0:
-            self._allow(self.solver.evaluate(1, self._problem.center)[0])
+        self._allow()
 
-    def _allow(self, middle: float) -> None:
-        """Say by how much g may exceed g*, if that is a share of how far it is above g* at the middle of Z."""
+    def _allow(self) -> None:
+        """Say by how much g may exceed g*, if that is a share of how far it is above g* at another point of Z."""
         if self._keep < 1.0:
-            self.tolerance = (1.0 - self._keep) * max(middle - self.floor, 0.0)
+            value, _ = self.solver.evaluate(1, self._problem.reference)
+            self.tolerance = (1.0 - self._keep) * max(value - self.floor, 0.0)
 
     def measure(self) -> None:
         """Do so."""
@@ -217,7 +217,7 @@ class Course:
         here, self.middle_fall = (self._fall(*self.solver.evaluate(0, point)) for point in (self.solver.x, middle))
         value, slope = self.solver.evaluate(1, middle)
         gain = self.range = value - self.least
-        self._allow(value)
+        self._allow()
         self.units = [min(max(here, self.middle_fall), MUCH_MORE * here), self._honest(gain, 0.0)]
         most = self.solver.evaluate(1, self._problem.domain.lmo(-slope))[0] - self.least
         self.asks_f = not gain > max(BARELY * abs(value), BARELY_ANY * most)

@@ -238,6 +238,13 @@ class Domain(Value):
         ones = np.ones(self.dimension or dimension)
         return 0.5 * (self.lmo(ones) + self.lmo(-ones))
 
+    def centroid(self, dimension: int) -> np.ndarray:
+        """Return the point from which ``keep`` of a problem measures what g gains: :meth:`middle`, or the mean of the atoms.
+
+        No variable or atom has a part in it that others of its kind have not.
+        """
+        return self.middle(dimension)
+
     def inner_sets(self) -> tuple[Domain, ...]:
         """Return the sets that this one is made of, on which it depends for what it can do."""
         return ()

@@ -48,6 +48,9 @@ class Birkhoff(_Birkhoff, Domain):
         """Number of variables, the entries of a matrix."""
         return self.rows * self.rows
 
+    def centroid(self, dimension: int) -> np.ndarray:
+        return np.full(self.dimension, 1.0 / self.rows)
+
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the matrix, as a view of x."""
         return {"x": x.reshape(self.rows, self.rows)}

@@ -68,6 +68,9 @@ class CappedSimplex(_CappedSimplex, Domain):
             total = math.nextafter(total, 0.0)
         return super().__new__(cls, total, cap, dimension)
 
+    def centroid(self, dimension: int) -> np.ndarray:
+        return np.full(self.dimension, self.total / self.dimension)
+
 
 @lmo.register(CappedSimplex)
 def lmo_capped_simplex(domain, c, out):

@@ -69,6 +69,9 @@ class Hull(_Hull, Domain):
         """Number of variables."""
         return self.points.shape[1]
 
+    def centroid(self, dimension: int) -> np.ndarray:
+        return self.points.mean(axis=0)
+
 
 @lmo.register(Hull)
 def lmo_hull(domain, c, out):

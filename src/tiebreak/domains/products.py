@@ -80,6 +80,9 @@ class Columns(_Columns, Domain):
     def middle(self, dimension: int) -> np.ndarray:
         return np.tile(self.set.middle(self.rows), self.columns)
 
+    def centroid(self, dimension: int) -> np.ndarray:
+        return np.tile(self.set.centroid(self.rows), self.columns)
+
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         return {"x": x.reshape(self.columns, self.rows).T}
 
@@ -152,6 +155,9 @@ class Product(_Product, Domain):
 
     def middle(self, dimension: int) -> np.ndarray:
         return np.concatenate([part.middle(where.stop - where.start) for _, part, where in self.named_parts()])
+
+    def centroid(self, dimension: int) -> np.ndarray:
+        return np.concatenate([part.centroid(where.stop - where.start) for _, part, where in self.named_parts()])
 
     def parts(self, x: np.ndarray) -> dict[str, np.ndarray]:
         views: dict[str, np.ndarray] = {}

@@ -72,6 +72,9 @@ class Simplex(_Scale, Domain):
     def __new__(cls, scale: Any = 1.0) -> Simplex:
         return super().__new__(cls, checks.real(scale, "scale", above=0.0))
 
+    def centroid(self, dimension: int) -> np.ndarray:
+        return np.full(dimension, self.scale / dimension)
+
 
 class UnitSimplex(_Scale, Domain):
     """The set {x ≥ 0 : Σ xᵢ ≤ scale}. Its atoms are 0 and ``scale`` on one coordinate.
@@ -95,6 +98,9 @@ class UnitSimplex(_Scale, Domain):
 
     def __new__(cls, scale: Any = 1.0) -> UnitSimplex:
         return super().__new__(cls, checks.real(scale, "scale", above=0.0))
+
+    def centroid(self, dimension: int) -> np.ndarray:
+        return np.full(dimension, self.scale / (dimension + 1))
 
 
 # Linear minimisation

@@ -72,7 +72,7 @@ def allowance_of(problem: Problem) -> Allowance:
     """Return by how much g may exceed g*, at the price of a pass over the data of g if it is said as a share."""
     if problem.keep == 1.0:
         return Allowance(problem.tolerance)
-    survey = problem.lower.survey(problem.center)
+    survey = problem.lower.survey(problem.reference)
     error = survey.value_error + FEW_OPERATIONS * UNIT * abs(survey.value)
     if not math.isfinite(survey.value):
         raise ValueError(

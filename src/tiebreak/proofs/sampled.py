@@ -70,7 +70,7 @@ def certify_sampled(
     off, *others_off = (np.empty_like(x) for _ in range(1 + len(points)))
     points = [point.copy() for point in points]
     if problem.keep < 1.0:  # the last one is the middle of Z
-        points, others_off = [*points, problem.center], [*others_off, np.empty_like(x)]
+        points, others_off = [*points, problem.reference], [*others_off, np.empty_like(x)]
     settled = [settle(problem.domain, *pair) for pair in zip((x, *points), (off, *others_off), strict=True)]
     proven = bool(np.isfinite(ranges).all()) and all(settled)
     count = min(max(samples // 2, 2), MAX_PIECES) if proven else BATCHES  # batches on each half
