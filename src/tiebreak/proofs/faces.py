@@ -1,0 +1,307 @@
+"""How many minimisers g has over a polytope: the dimension of the set of all of them, up to rounding.
+
+All minimisers of a convex g have the same gradient, and of a loss of a linear model that is nowhere a line the same
+predictions A x. So they are the points of Z with these predictions. In the form Z = {L w : E w = e, lower ≤ w ≤ upper} of
+``domains/lifted.py`` let S be the w that some minimiser has between their bounds. The minimisers have the dimension
+
+    rank [E; L]_S − rank [E; A L]_S.
+
+- Each minimiser that is known tells some of S, and so a number that the dimension is at least.
+- A w whose reduced price ⟨∇g, L_j⟩ − ⟨y, E_j⟩ is not 0, for prices y of the equations, is at its bound at every minimiser.
+  The others hold S, and tell a number that the dimension is at most.
+- Where both differ, a linear program finds all w that can leave their bounds at once.
+
+Prices and singular values are compared with rounding, so that none of this is proven. ``minimisers.py`` proves some of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.optimize import linprog
+
+from tiebreak.active.threads import single_thread
+from tiebreak.domains.lifted import Lifted, coordinates, lifted
+from tiebreak.domains.rounding import quiet
+from tiebreak.engine.rounding import UNIT
+from tiebreak.objectives import LinearModel, Placed, Scaled, SquaredNorm, Sum, SummedSquares
+from tiebreak.objectives.losses import LogLoss, Square, loss
+from tiebreak.objectives.matrices import CSR
+from tiebreak.problem import Problem
+
+AT_BOUND = 1e-10  # distance from a bound, as a share of the size of w, at which it is there
+NEAR_BOUND = 1e-5  # the same for points that are only nearly minimisers
+SURE = 100.0  # units of accuracy: singular values that are this much larger are not 0
+PERHAPS = 1e4  # the same for prices
+BORDER = 1e-6  # share of a prediction within which a loss must bend for the prediction to be the same at all minimisers
+MOST_NUMBERS = 2e7  # entries of A L with which ranks are sought
+MOST_WORK = 2e10  # multiplications for a rank
+MOST_ENTRIES = 1e6  # entries of the linear program
+MOVES = 1e6  # how far a direction may lead so that one w leaves its bound by 1
+FEW = 4.0  # roundings of a price
+FEW_ROWS = 16  # added to the number of rows or columns, which the rounding of singular values grows with
+
+
+class Extent(NamedTuple):
+    """The dimension of the set of minimisers: between these two, up to rounding."""
+
+    least: int
+    most: int
+
+    @property
+    def known(self) -> int | None:
+        """The dimension, if both agree."""
+        return self.least if self.least == self.most else None
+
+
+class Fits(NamedTuple):
+    """Rows A: all minimisers have the same A x."""
+
+    sure: np.ndarray  # (n, d)
+    perhaps: np.ndarray  # (m, d): of which it cannot be told
+
+
+@quiet
+def extent_of(problem: Problem, points: Sequence[np.ndarray]) -> Extent | None:
+    """Return what is known of the dimension of the set of minimisers of g; None if nothing is.
+
+    Parameters
+    ----------
+    problem : Problem
+        f has no part in it.
+    points : list of arrays, (d,)
+        Minimisers of g: the first one as exact as rounding allows, the others nearly so.
+
+    Examples
+    --------
+    >>> from tiebreak import L1Ball, LeastSquares, SquaredNorm
+    >>> fit = LeastSquares([[2.0, 1.0]], [4.0])
+    >>> extent_of(Problem(SquaredNorm(), fit, L1Ball(1.0)), [np.array([1.0, 0.0])])  # the target is out of reach
+    Extent(least=0, most=0)
+    >>> extent_of(Problem(SquaredNorm(), fit, L1Ball(3.0)), [np.array([2.0, 0.0])])
+    Extent(least=1, most=1)
+    """
+    if float(problem.lower.known_convexity) > 0.0:
+        return Extent(0, 0)
+    form = lifted(problem.domain, problem.dimension)
+    fits = None if form is None else _fits(problem.lower, problem.dimension, points[0])
+    places = [place for point in points if (place := coordinates(problem.domain, point)) is not None]
+    if form is None or fits is None or len(places) < len(points):
+        return None
+    if (len(fits.sure) + len(fits.perhaps)) * form.sizes.size > MOST_NUMBERS:
+        return None
+    with single_thread(0.0):
+        return _Search(problem, form, fits, points[0], places).extent()
+
+
+class _Search:
+    """The search for one dimension."""
+
+    def __init__(self, problem: Problem, form: Lifted, fits: Fits, x: np.ndarray, places: list[np.ndarray]) -> None:
+        self.form, self.at = form, places[0]
+        exact, *others = places
+        self.inside = self._between(exact, AT_BOUND)  # w that are between their bounds at some minimiser
+        self.open = self._undecided(problem, x, self.inside)  # those that may be
+        for other in others:
+            self.inside = self.inside | self._between(other, NEAR_BOUND)
+        self.open = (self.open & (form.upper > form.lower)) | self.inside
+        self.sure, self.perhaps = fits.sure @ form.lift, fits.perhaps @ form.lift
+
+    def extent(self) -> Extent | None:
+        """Return what is found."""
+        found = self._dimension(self.inside), self._dimension(self.open)
+        if found[0] is None or found[1] is None:
+            return None
+        least, most = found[0].least, found[1].most
+        if least < most and not len(self.perhaps) and (leaving := self._all_that_leave()) is not None:
+            both = self._dimension(leaving)
+            if both is not None:
+                least, most = max(least, both.least), min(most, both.most)
+        return Extent(least, max(least, most))
+
+    def _between(self, w: np.ndarray, share: float) -> np.ndarray:
+        form = self.form
+        return np.minimum(w - form.lower, form.upper - w) > share * form.sizes
+
+    def _undecided(self, problem: Problem, x: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """Return the w whose reduced prices are 0, as far as can be told."""
+        form, survey = self.form, problem.lower.survey(x)
+        prices = form.lift.T @ survey.gradient
+        of_rows = _row_prices(form, prices, inside, self.at)
+        reduced = np.abs(prices - form.rows.T @ of_rows) * form.sizes
+        doubt = abs(form.lift).T @ (survey.gradient_error + FEW * UNIT * np.abs(survey.gradient))
+        doubt += abs(form.rows).T @ (FEW * UNIT * np.abs(of_rows))
+        # Between bounds prices are 0 at an exact minimiser: what they are here tells how exact this one is.
+        accuracy = max(float(reduced[inside].max(initial=0.0)), float((doubt * form.sizes).max(initial=0.0)))
+        return reduced <= PERHAPS * accuracy
+
+    def _dimension(self, chosen: np.ndarray) -> Extent | None:
+        """Return the dimension of what these w alone can move while the fits stay the same."""
+        if self._work(int(chosen.sum())) > MOST_WORK:
+            return None
+        moves = _rank_of_lift(self.form.lift[:, chosen], self.form.rows[:, chosen])
+        fewest, _ = _ranks(self._kept(chosen, [self.sure]))
+        _, most = _ranks(self._kept(chosen, [self.sure, self.perhaps]))
+        return Extent(max(moves - most, 0), max(moves - fewest, 0))
+
+    def _work(self, count: int) -> float:
+        n = len(self.sure) + len(self.perhaps) + len(self.form.sides)
+        return float(n) * count * min(n, count)
+
+    def _kept(self, chosen: np.ndarray, fits: Sequence[np.ndarray]) -> np.ndarray:
+        """Return [E; A L] for some w, in units in which no row or column is larger than others."""
+        parts = [self.form.rows[:, chosen].toarray(), *(each[:, chosen] for each in fits)]
+        parts = [part * self.form.sizes[chosen] for part in parts]
+        matrix = np.vstack([part / (np.abs(part).max(initial=0.0) or 1.0) for part in parts])
+        lengths = np.linalg.norm(matrix, axis=0)
+        return matrix / np.where(lengths > 0.0, lengths, 1.0)
+
+    def _all_that_leave(self) -> np.ndarray | None:
+        """Return the w that are between their bounds at some minimiser, by a linear program; None if it is too large."""
+        form, chosen = self.form, np.flatnonzero(self.open)
+        stuck = np.flatnonzero(~self.inside[chosen])
+        kept = self._kept(chosen, [self.sure])
+        if not stuck.size or kept.shape[1] * max(kept.shape) > MOST_ENTRIES:
+            return None
+        ways = scipy.linalg.null_space(kept, rcond=max(kept.shape) * UNIT * SURE)
+        low = (self.at - form.lower <= form.upper - self.at)[chosen[stuck]]
+        outwards = np.where(low, 1.0, -1.0)[:, None] * ways[stuck]
+        # As many as possible leave by 1: those that can leave one by one can do so together, as all directions add up.
+        count, k = ways.shape[1], stuck.size
+        if count == 0:
+            return self.inside
+        program = linprog(
+            np.concatenate([np.zeros(count), -np.ones(k)]),
+            A_ub=np.hstack([-outwards, np.eye(k)]),
+            b_ub=np.zeros(k),
+            bounds=[(-MOVES, MOVES)] * count + [(0.0, 1.0)] * k,
+            method="highs",
+        )
+        if program.x is None:
+            return None
+        found = self.inside.copy()
+        found[chosen[stuck[program.x[count:] > 0.5]]] = True
+        return found
+
+
+def _row_prices(form: Lifted, prices: np.ndarray, inside: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return prices y of the equations, with which the w between their bounds cost nothing, and no other w gains."""
+    if not len(form.sides):
+        return np.zeros(0)
+    own = form.rows[:, inside].toarray().T
+    found = np.linalg.lstsq(own, prices[inside], rcond=None)[0]
+    if np.linalg.matrix_rank(own) == len(form.sides):
+        return found
+    # Several prices will do. Those are chosen with which as many w as possible would lose by leaving their bounds.
+    free = scipy.linalg.null_space(own)
+    reduced, signs = prices - form.rows.T @ found, np.where(w - form.lower <= form.upper - w, 1.0, -1.0)
+    others = np.flatnonzero(~inside & (form.upper > form.lower))
+    unit = float(np.abs(prices).max()) or 1.0
+    gains = signs[others, None] * (form.rows.T @ free)[others]
+    count, k = free.shape[1], others.size
+    program = linprog(
+        np.concatenate([np.zeros(count), -np.ones(k)]),
+        A_ub=np.hstack([gains, np.eye(k)]),
+        b_ub=signs[others] * reduced[others] / unit,
+        bounds=[(None, None)] * count + [(0.0, 1.0)] * k,
+        method="highs",
+    )
+    return found if program.x is None else found + unit * (free @ program.x[:count])
+
+
+def _rank_of_lift(lift: Any, rows: Any) -> int:
+    """Return the rank of [L; E], mostly of columns of L with one entry: one per variable, and of E what is left."""
+    lift, rows = scipy.sparse.csc_array(lift), scipy.sparse.csc_array(rows)
+    if (np.diff(lift.indptr) > 1).any():
+        return _ranks(np.vstack([lift.toarray(), rows.toarray()]))[0]
+    has = np.flatnonzero(np.diff(lift.indptr))
+    axes, first = np.unique(lift.indices, return_index=True)
+    pivot = np.full(lift.shape[0], -1)
+    pivot[axes] = has[first]
+    rest = np.setdiff1d(np.arange(lift.shape[1]), has[first])
+    left = rows[:, rest].toarray()
+    lifted_too = np.isin(rest, has)
+    places = lift.indices[np.searchsorted(has, rest[lifted_too])]
+    factors = lift.data[np.searchsorted(has, rest[lifted_too])] / lift.data[first][np.searchsorted(axes, places)]
+    left[:, lifted_too] -= rows[:, pivot[places]].toarray() * factors
+    return axes.size + (_ranks(left)[0] if left.size else 0)
+
+
+def _ranks(matrix: np.ndarray) -> tuple[int, int]:
+    """Return what the rank is at least and at most: between them are singular values near the limit of rounding."""
+    if not matrix.size:
+        return 0, 0
+    if matrix.shape[0] > 2 * matrix.shape[1]:
+        matrix = np.linalg.qr(matrix, mode="r")
+    values = np.linalg.svd(matrix, compute_uv=False)
+    limit = float(values[0]) * (max(matrix.shape) + FEW_ROWS) * 2.0 * UNIT
+    return int((values > SURE * limit).sum()), int((values > limit).sum())
+
+
+# Which predictions all minimisers share
+
+
+def _fits(objective: Any, dimension: int, x: np.ndarray) -> Fits | None:
+    """Return the rows whose products with x are the same at all minimisers; None if they are not known."""
+    if isinstance(objective, Sum):
+        parts = [_fits(term, dimension, x) for term in objective.terms]
+        known = [part for part in parts if part is not None]
+        return Fits(*map(np.vstack, zip(*known, strict=True))) if len(known) == len(parts) else None
+    if isinstance(objective, Scaled):
+        if objective.factor == 0.0:
+            return _no_fits(dimension)
+        return _fits(objective.objective, dimension, x) if objective.factor > 0.0 else None
+    if isinstance(objective, Placed):
+        return _placed(objective, dimension, x)
+    if isinstance(objective, SquaredNorm):
+        return _no_fits(dimension)._replace(sure=np.eye(dimension))
+    if isinstance(objective, SummedSquares):
+        values, vectors = scipy.linalg.eigh(objective.quadratic)
+        kept = values > dimension * UNIT * SURE * max(float(values[-1]), 0.0)
+        return _no_fits(dimension)._replace(sure=vectors[:, kept].T)
+    return _fits_of_rows(objective, x) if isinstance(objective, LinearModel) else None
+
+
+def _no_fits(dimension: int) -> Fits:
+    return Fits(np.zeros((0, dimension)), np.zeros((0, dimension)))
+
+
+def _placed(objective: Placed, dimension: int, x: np.ndarray) -> Fits | None:
+    own = slice(objective.start, objective.stop)
+    found = _fits(objective.objective, objective.stop - objective.start, x[own])
+    if found is None:
+        return None
+    whole = [np.zeros((len(part), dimension)) for part in found]
+    for part, wide in zip(found, whole, strict=True):
+        wide[:, own] = part
+    return Fits(*whole)
+
+
+def _fits_of_rows(model: LinearModel, x: np.ndarray) -> Fits | None:
+    """Return all rows of squares and logistic losses; of other losses those where they are no line near x."""
+    n, d = model.matrix.shape
+    if n * float(d) > MOST_NUMBERS:
+        return None
+    matrix, used = model.matrix, model.weights > 0.0
+    rows = matrix.to_scipy().toarray() if isinstance(matrix, CSR) else np.asarray(matrix.array)
+    rows = rows[used].astype(np.float64)
+    if isinstance(model.scalar, (Square, LogLoss)):
+        return Fits(_fewer(rows), np.zeros((0, d)))
+    predictions, targets = rows @ x, model.targets[used]
+    width = BORDER * np.maximum(np.abs(predictions), np.abs(targets)) + math.ulp(0.0)
+    slopes = [
+        np.array([loss(model.scalar, p, t)[1] for p, t in zip(predictions + side, targets, strict=True)])
+        for side in (-width, 0.0, width)
+    ]
+    bends = np.array([slopes[1] > slopes[0], slopes[2] > slopes[1]])
+    return Fits(rows[bends.all(axis=0)], rows[bends[0] ^ bends[1]])
+
+
+def _fewer(rows: np.ndarray) -> np.ndarray:
+    """Return as many rows as there are columns, with the same kernel, where there are more."""
+    return np.linalg.qr(rows, mode="r") if len(rows) > 2 * rows.shape[1] else rows
