@@ -115,8 +115,8 @@ def test_a_square_has_its_largest_norm_at_a_corner():
 def test_a_planted_face_has_its_corners(in_python):
     """Four features are equal, and the target is out of reach: the minimisers are the means of four corners."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((3, 8))
-    A[:, :4] = A[:, :1]
+    A = 0.1 * rng.standard_normal((3, 8))
+    A[:, :4] = rng.standard_normal((3, 1))
     lower, center = LeastSquares(A, 5.0 * A[:, 0]), rng.standard_normal(8)
     found = ties(Problem(SquaredNorm(center), lower, L1Ball(2.0)))
     assert (found.dimension, found.unique, found.exact) == (3, False, False)
@@ -212,7 +212,7 @@ def test_losses_of_all_kinds(in_python):
         for domain in (L1Ball(1.0), Simplex(1.0), L1Ball(100.0)):
             found = ties(Problem(Huber(A[:, ::-1], b), lower, domain))
             assert found.unique is not None
-            assert found.floor <= found.least.upper + 1e-9
+            assert found.floor <= found.least.upper + 1e-6
             assert found.largest.lower_gap_bound <= 1e-9
             assert certify(found.problem, found.largest.x).upper == found.largest.upper
 

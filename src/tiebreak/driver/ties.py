@@ -21,6 +21,7 @@ from tiebreak.objectives import SquaredNorm
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs import Certificate, certify
 from tiebreak.proofs.faces import Extent, extent_of
+from tiebreak.proofs.minimisers import nearby
 
 UNLIMITED: dict[str, Any] = {"max_iterations": 10**12, "progress": False}  # the active set ends by itself
 FAR = 1e3  # how far away the point is that is projected, in units of the diameter of the domain
@@ -157,7 +158,7 @@ def ties(
     problem: Problem,
     *,
     keep: float = 0.9999,
-    starts: int = 3,
+    starts: int = 2,
     max_queries: int | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -175,8 +176,9 @@ def ties(
     keep : float
         For the near tie: the share of g(centre) − g* to keep, above 0 and below 1.
     starts : int
-        The largest f is sought from both minimisers that are known, and in this many random directions. Maximising a convex
-        f is hard: what is found may not be the largest, unless f is linear.
+        The largest f is sought along its gradients, and in twice as many random directions as this; as many ways are
+        followed to their ends, and one more. Maximising a convex f is hard: what is found may not be the largest, unless f
+        is linear.
     max_queries : int, optional
         Samples that may be drawn for each answer, where the active set does not take the problem; a million if not given.
     seed : int
@@ -241,13 +243,19 @@ class _Search:
             extent = extent_of(problem, [lower.x, least.x])
         bar.show((2,), "a near tie")
         gain = self._gain(least)
-        near = self._minimised(problem._replace(tolerance=(1.0 - keep) * gain), least) if gain > 0.0 else None
+        near = self._minimised(problem._replace(keep=keep), least) if gain > 0.0 else None
         bar.show((3,), "the largest f")
         largest = least.certificate if unique else None
         if not unique and lower is not None:
             largest = self._largest([least.x, lower.x] if self.takes_both else [lower.x], least)
-        proven = float(problem.lower.known_convexity) > 0.0
-        return Ties(problem, least, largest, unique or self._is_linear, extent, proven, keep, near)
+        return Ties(problem, least, largest, unique or self._is_linear, extent, self._is_proven(extent, lower), keep, near)
+
+    def _is_proven(self, extent: Extent | None, lower: Result | None) -> bool:
+        """Return whether it is proven that there is one minimiser, or that there are several, as was found."""
+        if extent is None or lower is None:
+            return extent is not None
+        found = nearby(self.problem, lower.x, lower.certificate.floors.lower).unique
+        return found is not None and found == (extent.most == 0)
 
     def _known_extent(self) -> Extent | None:
         return Extent(0, 0) if float(self.problem.lower.known_convexity) > 0.0 else None
@@ -283,22 +291,36 @@ class _Search:
     # The largest f
 
     def _largest(self, points: list[np.ndarray], least: Result) -> Certificate:
-        """Return the certificate of the minimiser of g with the largest f that is found."""
-        upper, best = self.problem.upper, max(points, key=self.problem.upper.value)
-        seen: list[float] = []  # f at all points so far: a way that meets an earlier one has nothing new
-        for x, slope in self._beginnings(points):
-            value, way = -math.inf, []
-            for _ in range(MOST_STEPS):
-                if not slope.any():
-                    break
-                x = self._farthest(x, slope)
-                before, (value, slope) = value, upper.value_and_gradient(x)
-                way.append(value)
-                if not value > before + WORTHWHILE * abs(value) or np.isclose(value, seen, rtol=MET, atol=0.0).any():
-                    break
-            seen += way
-            best = max(best, x, key=upper.value)
+        """Return the certificate of the minimiser of g with the largest f that is found.
+
+        Of the first steps in several directions the most promising are followed, one linear model of f after the other.
+        """
+        upper = self.problem.upper
+        found = [*points, *(self._farthest(x, slope) for x, slope in self._beginnings(points) if slope.any())]
+        found.sort(key=upper.value, reverse=True)
+        seen: list[float] = []  # f at all points that were followed: a way that meets another one has nothing new
+        best, followed = found[0], 0
+        for x in found:
+            way = self._followed(x, seen)
+            best = max([best, *way], key=upper.value)
+            seen += map(upper.value, way)
+            followed += len(way) > 1
+            if followed > self.starts:
+                break
         return certify(self.problem, best, floors=least.certificate.floors, check=False)
+
+    def _followed(self, x: np.ndarray, seen: list[float]) -> list[np.ndarray]:
+        """Return the points to which steps along the gradient of f lead, until it grows no more or meets an earlier way."""
+        way = [x]
+        for _ in range(MOST_STEPS):
+            value, slope = self.problem.upper.value_and_gradient(way[-1])
+            if not slope.any() or np.isclose(value, seen, rtol=MET, atol=0.0).any():
+                break
+            further = self._farthest(way[-1], slope)
+            if not self.problem.upper.value(further) > value + WORTHWHILE * abs(value):
+                break
+            way.append(further)
+        return way
 
     def _beginnings(self, points: list[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield points and directions to begin with: along the gradient, and along random ones, weighted by curvature."""

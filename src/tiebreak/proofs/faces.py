@@ -236,8 +236,7 @@ def _ranks(matrix: np.ndarray) -> tuple[int, int]:
     """Return what the rank is at least and at most: between them are singular values near the limit of rounding."""
     if not matrix.size:
         return 0, 0
-    if matrix.shape[0] > 2 * matrix.shape[1]:
-        matrix = np.linalg.qr(matrix, mode="r")
+    matrix = _fewer(matrix)
     values = np.linalg.svd(matrix, compute_uv=False)
     limit = float(values[0]) * (max(matrix.shape) + FEW_ROWS) * 2.0 * UNIT
     return int((values > SURE * limit).sum()), int((values > limit).sum())
@@ -304,4 +303,4 @@ def _fits_of_rows(model: LinearModel, x: np.ndarray) -> Fits | None:
 
 def _fewer(rows: np.ndarray) -> np.ndarray:
     """Return as many rows as there are columns, with the same kernel, where there are more."""
-    return np.linalg.qr(rows, mode="r") if len(rows) > 2 * rows.shape[1] else rows
+    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > 2 * rows.shape[1] else rows
