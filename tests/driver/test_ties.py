@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -29,6 +30,7 @@ from tiebreak import (
 )
 from tiebreak.domains.atoms import has_vertices
 from tiebreak.engine import interpreted
+from tiebreak.proofs.faces import Extent
 from tiebreak.studies import regression
 
 POLYTOPES = [case for case in CASES if case.linear is not None and has_vertices(case.make(np.random.default_rng(0), 4)[0])]
@@ -124,8 +126,10 @@ def test_a_planted_face_has_its_corners(in_python):
     assert found.largest.upper == pytest.approx(max(0.5 * np.sum((corner - center) ** 2) for corner in corners), rel=1e-9)
     pairs = itertools.pairwise(corners)
     assert all(lower.value(first) == pytest.approx(lower.value(second)) for first, second in pairs)
-    assert "The minimisers of g have dimension 3 (to rounding): f is" in str(found)
-    assert "at the worst that was found." in str(found)
+    first, second, _ = found.sentences.splitlines()
+    assert first == "g has several minimisers: a set of dimension 3, to rounding."
+    assert second.startswith("f is ")
+    assert second.endswith(" at the worst that was found.")
     assert found.floor <= found.least.upper <= found.largest.upper
 
 
@@ -154,6 +158,33 @@ def test_planted_page_views_have_a_tie():
     assert (found.dimension, found.unique) == (730 - 356, False)
     assert found.largest.upper > 2.0 * found.least.upper
     assert "largest f found" in found.table()
+
+
+def test_where_more_corners_are_free_than_there_are_rows_several_minimisers_are_proven():
+    rng = np.random.default_rng(0)
+    A, x = rng.standard_normal((3, 8)), np.full(8, 0.1)
+    found = ties(Problem(SquaredNorm(x), LeastSquares(A, A @ x), L1Ball(1.0)))
+    assert (found.dimension, found.unique, found.proven) == (5, False, True)
+    assert found.least.unique is False
+    assert str(found).startswith("g has several minimisers (proven): a set of dimension 5, to rounding.\nf is ")
+
+
+def test_sentences_say_what_is_known():
+    """As of other extents: those that rounding leaves open are hard to plant."""
+    found = ties(Problem(SquaredNorm(), LeastSquares([[1.0, 3.0]], [1.0]), L1Ball(2.0)), starts=0)
+    for extent, dimension, unique, words in (
+        (Extent(0, 2), None, None, "It is not known how many minimisers g has: they may be a set of dimension 0 to 2."),
+        (Extent(1, 2), None, False, "g has several minimisers: a set of dimension 1 to 2, to rounding."),
+        (None, None, None, "It is not known how many minimisers g has."),
+    ):
+        other = dataclasses.replace(found, extent=extent, proven=False)
+        assert (other.dimension, other.unique) == (dimension, unique)
+        assert other.sentences.splitlines()[0] == words
+    same = dataclasses.replace(found, largest=found.least.certificate)
+    assert same.spread == 0.0
+    assert "f is 0.05 at all that were found." in same.sentences
+    assert "at the worst." in dataclasses.replace(found, exact=True).sentences
+    assert "leaves f as it is" in dataclasses.replace(found, near=found.least).sentences
 
 
 def test_the_near_tie_is_that_of_minimize(in_python):
@@ -202,7 +233,7 @@ def test_other_sets_have_a_least_f_and_no_dimension():
     assert (found.dimension, found.unique, found.largest, found.extent) == (None, None, None, None)
     assert np.isnan(found.spread)
     assert found.least.upper == pytest.approx(2.0 / 3.0, abs=0.05)
-    assert str(found).startswith("It is not known how many minimisers g has. The least f over them is")
+    assert str(found).startswith("It is not known how many minimisers g has.\nThe least f over them is")
 
 
 def test_losses_of_all_kinds(in_python):

@@ -352,6 +352,18 @@ def test_equal_atoms_are_not_taken_for_several():
     assert nearby(problem, np.array([1.0, 1.0]), 0.0).unique is None
 
 
+def test_inside_a_ball_the_origin_counts_as_an_atom():
+    problem = Problem(SquaredNorm(), LeastSquares([[1.0, 3.0]], [1.0]), L1Ball(2.0))
+    assert nearby(problem, np.array([0.1, 0.3]), 0.0).unique is False
+    assert nearby(problem, np.array([1.0, 0.0]), 0.0).unique is None  # with the origin as many atoms as rows, and one more
+    both = Product(first=(L1Ball(2.0), 2), second=(L1Ball(2.0), 2))
+    rows = [[1.0, 3.0, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0]]
+    twice = Problem(SquaredNorm(), LeastSquares(rows, [1.0, 1.0]), both)
+    assert nearby(twice, np.array([0.1, 0.3, 0.3, 0.1]), 0.0).unique is False
+    unique = Problem(SquaredNorm(), LeastSquares(np.eye(2), [0.1, 0.3]), L1Ball(2.0))
+    assert nearby(unique, np.array([0.1, 0.3]), 0.0).unique is True
+
+
 def test_a_corner_is_the_minimiser_if_all_others_are_dearer():
     for domain in (L1Ball(2.0), Simplex(2.0)):
         corner = Problem(SquaredNorm(np.ones(3)), LeastSquares([[3.0, 1.0, 0.0]], [9.0]), domain)

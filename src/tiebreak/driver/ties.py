@@ -100,26 +100,26 @@ class Ties:
     @property
     def sentences(self) -> str:
         """What is found, in words, one sentence per line."""
-        return "\n".join(filter(None, [self._of_minimisers(), self._of_near_tie()]))
+        return "\n".join(filter(None, [self._of_minimisers(), self._of_f(), self._of_near_tie()]))
 
     def _of_minimisers(self) -> str:
-        sure = "proven" if self.proven else "to rounding"
         if self.unique:
-            return f"g has one minimiser ({sure}): f has nothing to choose."
-        if self.unique is None:
-            known = "" if self.extent is None else f": they may have any dimension up to {self.extent.most}"
-            said = f"It is not known how many minimisers g has{known}"
-        elif self.dimension is None:
-            assert self.extent is not None
-            said = f"The minimisers of g have dimension {self.extent.least} to {self.extent.most} ({sure})"
-        else:
-            said = f"The minimisers of g have dimension {self.dimension} ({sure})"
+            return f"g has one minimiser ({'proven' if self.proven else 'to rounding'}): f has nothing to choose."
+        if self.unique is None or self.extent is None:
+            most = "" if self.extent is None else f": they may be a set of dimension 0 to {self.extent.most}"
+            return f"It is not known how many minimisers g has{most}."
+        dimension = self.extent.least if self.dimension is not None else f"{self.extent.least} to {self.extent.most}"
+        return f"g has several minimisers{' (proven)' if self.proven else ''}: a set of dimension {dimension}, to rounding."
+
+    def _of_f(self) -> str:
+        if self.unique:
+            return ""
         if self.largest is None:
-            return f"{said}. The least f over them is {self.least.upper:.6g}."
+            return f"The least f over them is {self.least.upper:.6g}."
         if self.spread <= SAME * abs(self.largest.upper):
-            return f"{said}; f is {self.least.upper:.6g} at all that were found."
+            return f"f is {self.least.upper:.6g} at all that were found."
         end = "" if self.exact else " that was found"
-        return f"{said}: f is {self.least.upper:.6g} at the best of them, {self.largest.upper:.6g} at the worst{end}."
+        return f"f is {self.least.upper:.6g} at the best of them, {self.largest.upper:.6g} at the worst{end}."
 
     def _of_near_tie(self) -> str:
         if self.near is None:
@@ -203,7 +203,8 @@ def ties(
     >>> problem = tiebreak.Problem(tiebreak.SquaredNorm(), tiebreak.LeastSquares([[1.0, 3.0]], [1.0]), tiebreak.L1Ball(2.0))
     >>> found = tiebreak.ties(problem, keep=0.99)
     >>> print(found.sentences)
-    The minimisers of g have dimension 1 (to rounding): f is 0.05 at the best of them, 1.5625 at the worst that was found.
+    g has several minimisers (proven): a set of dimension 1, to rounding.
+    f is 0.05 at the best of them, 1.5625 at the worst that was found.
     Keeping 99 % of what g can gain lets f fall by 19 %, from 0.05 to 0.0405.
     """
     check_problem(problem)
@@ -248,14 +249,13 @@ class _Search:
         largest = least.certificate if unique else None
         if not unique and lower is not None:
             largest = self._largest([least.x, lower.x] if self.takes_both else [lower.x], least)
-        return Ties(problem, least, largest, unique or self._is_linear, extent, self._is_proven(extent, lower), keep, near)
+        proven = unique if lower is None else self._is_proven(unique, lower, least)
+        return Ties(problem, least, largest, unique or self._is_linear, extent, proven, keep, near)
 
-    def _is_proven(self, extent: Extent | None, lower: Result | None) -> bool:
+    def _is_proven(self, unique: bool, lower: Result, least: Result) -> bool:
         """Return whether it is proven that there is one minimiser, or that there are several, as was found."""
-        if extent is None or lower is None:
-            return extent is not None
-        found = nearby(self.problem, lower.x, lower.certificate.floors.lower).unique
-        return found is not None and found == (extent.most == 0)
+        found = nearby(self.problem, lower.x, lower.certificate.floors.lower).unique, least.certificate.unique
+        return any(each is unique for each in found)
 
     def _known_extent(self) -> Extent | None:
         return Extent(0, 0) if float(self.problem.lower.known_convexity) > 0.0 else None

@@ -87,10 +87,16 @@ class Mean(NamedTuple):
 
     @property
     def is_independent(self) -> bool:
-        """Whether D is known to have full column rank: each atom has a variable that no other one has."""
-        has = self.atoms != 0.0
-        own = (has.sum(axis=1) + (self.bases != 0.0).sum(axis=1) == 1)[:, None] & has
-        return bool(own.any(axis=0).all())
+        """Whether D is known to have full column rank: each atom but the origin has a variable that no other one has.
+
+        Where the origin is one of the atoms of a block, its base must have such a variable too.
+        """
+        points = np.column_stack([self.atoms, self.bases]) != 0.0
+        alone = ((points.sum(axis=1) == 1)[:, None] & points).any(axis=0)
+        k, origins = self.weights.size, ~points.any(axis=0)
+        of_origins = self.of[origins[:k]]
+        at_most_one = np.unique(of_origins).size == of_origins.size
+        return bool((alone | origins)[:k].all() and at_most_one and alone[k:][of_origins].all())
 
     def moved(self, way: np.ndarray) -> Mean:
         return self._replace(weights=self.weights + way)
