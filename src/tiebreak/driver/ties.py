@@ -12,6 +12,7 @@ import numpy as np
 
 from tiebreak.active.scope import refusal
 from tiebreak.active.solver import TooManyAtomsError
+from tiebreak.domains.programs import unit_vector
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.progress import Progress
 from tiebreak.driver.result import Result, Status
@@ -184,7 +185,8 @@ def ties(
     seed : int
         Of the random directions and of the methods.
     progress : bool, optional
-        Whether to show a progress bar; if not given, only in a terminal.
+        Whether to show a progress bar; if not given, only in a terminal. Ctrl-C ends the search for the largest f, and keeps
+        what was found.
 
     Returns
     -------
@@ -295,18 +297,17 @@ class _Search:
 
         Of the first steps in several directions the most promising are followed, one linear model of f after the other.
         """
-        upper = self.problem.upper
-        found = [*points, *(self._farthest(x, slope) for x, slope in self._beginnings(points) if slope.any())]
-        found.sort(key=upper.value, reverse=True)
-        seen: list[float] = []  # f at all points that were followed: a way that meets another one has nothing new
-        best, followed = found[0], 0
-        for x in found:
-            way = self._followed(x, seen)
-            best = max([best, *way], key=upper.value)
-            seen += map(upper.value, way)
-            followed += len(way) > 1
-            if followed > self.starts:
-                break
+        upper, found = self.problem.upper, list(points)
+        try:
+            found += (self._farthest(x, slope) for x, slope in self._beginnings(points) if slope.any())
+            seen: list[float] = []  # f at all points that were followed: a way that meets another one has nothing new
+            for x in sorted(found, key=upper.value, reverse=True)[: self.starts + 1]:
+                way = self._followed(x, seen)
+                seen += map(upper.value, way)
+                found += way
+        except KeyboardInterrupt:
+            pass  # what was found so far is a minimiser as well
+        best = max(found, key=upper.value)
         return certify(self.problem, best, floors=least.certificate.floors, check=False)
 
     def _followed(self, x: np.ndarray, seen: list[float]) -> list[np.ndarray]:
@@ -340,8 +341,9 @@ class _Search:
 
         It maximises a linear function, or nearly so; and a convex f is no smaller there than at x.
         """
-        reach = FAR * float(self.problem.domain.diameter) / float(np.linalg.norm(slope))
-        distance = self.problem._replace(upper=SquaredNorm(x + reach * slope))
+        way, _ = unit_vector(slope)  # so that squares do not underflow
+        reach = FAR * float(self.problem.domain.diameter) / float(np.linalg.norm(way))
+        distance = self.problem._replace(upper=SquaredNorm(x + reach * way))
         return _complete(minimize(distance, "active-set", x0=x, seed=self.seed, **UNLIMITED)).x
 
 

@@ -39,7 +39,7 @@ NEAR_BOUND = 1e-5  # the same for points that are only nearly minimisers
 SURE = 100.0  # units of accuracy: singular values that are this much larger are not 0
 PERHAPS = 1e4  # the same for prices
 BORDER = 1e-6  # share of a prediction within which a loss must bend for the prediction to be the same at all minimisers
-MOST_NUMBERS = 2e7  # entries of A L with which ranks are sought
+MOST_NUMBERS = 2e7  # entries of matrices with which ranks are sought
 MOST_WORK = 2e10  # multiplications for a rank
 MOST_ENTRIES = 1e6  # entries of the linear program
 MOVES = 1e6  # how far a direction may lead so that one w leaves its bound by 1
@@ -59,11 +59,28 @@ class Extent(NamedTuple):
         return self.least if self.least == self.most else None
 
 
+class Rows(NamedTuple):
+    """Rows of some of the variables."""
+
+    matrix: Any  # (n, k), dense or sparse
+    start: int  # the first of the k variables
+
+    def moved(self, lift: Any) -> np.ndarray:
+        """Return the products with some columns of L."""
+        product = self.matrix @ lift[self.start : self.start + self.matrix.shape[1]]
+        return product.toarray() if scipy.sparse.issparse(product) else np.asarray(product)
+
+
 class Fits(NamedTuple):
     """Rows A: all minimisers have the same A x."""
 
-    sure: np.ndarray  # (n, d)
-    perhaps: np.ndarray  # (m, d): of which it cannot be told
+    sure: tuple[Rows, ...] = ()
+    perhaps: tuple[Rows, ...] = ()  # of which it cannot be told
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return sum(rows.matrix.shape[0] for rows in (*self.sure, *self.perhaps))
 
 
 @quiet
@@ -89,11 +106,9 @@ def extent_of(problem: Problem, points: Sequence[np.ndarray]) -> Extent | None:
     if float(problem.lower.known_convexity) > 0.0:
         return Extent(0, 0)
     form = lifted(problem.domain, problem.dimension)
-    fits = None if form is None else _fits(problem.lower, problem.dimension, points[0])
+    fits = None if form is None else _fits(problem.lower, points[0])
     places = [place for point in points if (place := coordinates(problem.domain, point)) is not None]
     if form is None or fits is None or len(places) < len(points):
-        return None
-    if (len(fits.sure) + len(fits.perhaps)) * form.sizes.size > MOST_NUMBERS:
         return None
     with single_thread(0.0):
         return _Search(problem, form, fits, points[0], places).extent()
@@ -110,7 +125,7 @@ class _Search:
         for other in others:
             self.inside = self.inside | self._between(other, NEAR_BOUND)
         self.open = (self.open & (form.upper > form.lower)) | self.inside
-        self.sure, self.perhaps = fits.sure @ form.lift, fits.perhaps @ form.lift
+        self.fits = fits
 
     def extent(self) -> Extent | None:
         """Return what is found."""
@@ -118,7 +133,7 @@ class _Search:
         if found[0] is None or found[1] is None:
             return None
         least, most = found[0].least, found[1].most
-        if least < most and not len(self.perhaps) and (leaving := self._all_that_leave()) is not None:
+        if least < most and not self.fits.perhaps and (leaving := self._all_that_leave()) is not None:
             both = self._dimension(leaving)
             if both is not None:
                 least, most = max(least, both.least), min(most, both.most)
@@ -142,20 +157,18 @@ class _Search:
 
     def _dimension(self, chosen: np.ndarray) -> Extent | None:
         """Return the dimension of what these w alone can move while the fits stay the same."""
-        if self._work(int(chosen.sum())) > MOST_WORK:
+        n, count = self.fits.size + len(self.form.sides), float(np.count_nonzero(chosen))
+        if n * count > MOST_NUMBERS or n * count * min(n, count) > MOST_WORK:
             return None
         moves = _rank_of_lift(self.form.lift[:, chosen], self.form.rows[:, chosen])
-        fewest, _ = _ranks(self._kept(chosen, [self.sure]))
-        _, most = _ranks(self._kept(chosen, [self.sure, self.perhaps]))
+        fewest, _ = _ranks(self._kept(chosen, self.fits.sure))
+        _, most = _ranks(self._kept(chosen, self.fits.sure + self.fits.perhaps))
         return Extent(max(moves - most, 0), max(moves - fewest, 0))
 
-    def _work(self, count: int) -> float:
-        n = len(self.sure) + len(self.perhaps) + len(self.form.sides)
-        return float(n) * count * min(n, count)
-
-    def _kept(self, chosen: np.ndarray, fits: Sequence[np.ndarray]) -> np.ndarray:
+    def _kept(self, chosen: np.ndarray, fits: Sequence[Rows]) -> np.ndarray:
         """Return [E; A L] for some w, in units in which no row or column is larger than others."""
-        parts = [self.form.rows[:, chosen].toarray(), *(each[:, chosen] for each in fits)]
+        lift = self.form.lift[:, chosen]
+        parts = [self.form.rows[:, chosen].toarray(), *(rows.moved(lift) for rows in fits)]
         parts = [part * self.form.sizes[chosen] for part in parts]
         matrix = np.vstack([part / (np.abs(part).max(initial=0.0) or 1.0) for part in parts])
         lengths = np.linalg.norm(matrix, axis=0)
@@ -165,27 +178,26 @@ class _Search:
         """Return the w that are between their bounds at some minimiser, by a linear program; None if it is too large."""
         form, chosen = self.form, np.flatnonzero(self.open)
         stuck = np.flatnonzero(~self.inside[chosen])
-        kept = self._kept(chosen, [self.sure])
-        if not stuck.size or kept.shape[1] * max(kept.shape) > MOST_ENTRIES:
+        kept = self._kept(chosen, self.fits.sure)
+        if not stuck.size or kept.size > MOST_ENTRIES:
             return None
-        ways = scipy.linalg.null_space(kept, rcond=max(kept.shape) * UNIT * SURE)
+        _, values, vectors = np.linalg.svd(kept, full_matrices=False)
+        across = vectors[values > SURE * _limit(values, kept.shape)]  # directions are at right angles to these
         low = (self.at - form.lower <= form.upper - self.at)[chosen[stuck]]
-        outwards = np.where(low, 1.0, -1.0)[:, None] * ways[stuck]
-        # As many as possible leave by 1: those that can leave one by one can do so together, as all directions add up.
-        count, k = ways.shape[1], stuck.size
-        if count == 0:
-            return self.inside
+        leaving = across[:, stuck] * np.where(low, 1.0, -1.0)
+        free, k = across[:, self.inside[chosen]], stuck.size
+        # As many as possible leave by 1 or more: those that can leave one by one can do so together, as directions add up.
         program = linprog(
-            np.concatenate([np.zeros(count), -np.ones(k)]),
-            A_ub=np.hstack([-outwards, np.eye(k)]),
-            b_ub=np.zeros(k),
-            bounds=[(-MOVES, MOVES)] * count + [(0.0, 1.0)] * k,
+            np.concatenate([np.zeros(free.shape[1] + k), -np.ones(k)]),
+            A_eq=np.hstack([free, leaving, leaving]),
+            b_eq=np.zeros(len(across)),
+            bounds=[(-MOVES, MOVES)] * free.shape[1] + [(0.0, MOVES)] * k + [(0.0, 1.0)] * k,
             method="highs",
         )
         if program.x is None:
             return None
         found = self.inside.copy()
-        found[chosen[stuck[program.x[count:] > 0.5]]] = True
+        found[chosen[stuck[program.x[-k:] > 0.5]]] = True
         return found
 
 
@@ -238,59 +250,48 @@ def _ranks(matrix: np.ndarray) -> tuple[int, int]:
         return 0, 0
     matrix = _fewer(matrix)
     values = np.linalg.svd(matrix, compute_uv=False)
-    limit = float(values[0]) * (max(matrix.shape) + FEW_ROWS) * 2.0 * UNIT
+    limit = _limit(values, matrix.shape)
     return int((values > SURE * limit).sum()), int((values > limit).sum())
+
+
+def _limit(values: np.ndarray, shape: tuple[int, ...]) -> float:
+    """Return the size up to which singular values of a matrix may be rounding."""
+    return float(values.max(initial=0.0)) * (max(shape) + FEW_ROWS) * 2.0 * UNIT
 
 
 # Which predictions all minimisers share
 
 
-def _fits(objective: Any, dimension: int, x: np.ndarray) -> Fits | None:
-    """Return the rows whose products with x are the same at all minimisers; None if they are not known."""
+def _fits(objective: Any, x: np.ndarray, start: int = 0) -> Fits | None:
+    """Return the rows whose products with x, from ``start`` on, are the same at all minimisers; None if not known."""
     if isinstance(objective, Sum):
-        parts = [_fits(term, dimension, x) for term in objective.terms]
+        parts = [_fits(term, x, start) for term in objective.terms]
         known = [part for part in parts if part is not None]
-        return Fits(*map(np.vstack, zip(*known, strict=True))) if len(known) == len(parts) else None
+        if len(known) < len(parts):
+            return None
+        return Fits(*(tuple(rows for part in known for rows in part[k]) for k in range(2)))
     if isinstance(objective, Scaled):
         if objective.factor == 0.0:
-            return _no_fits(dimension)
-        return _fits(objective.objective, dimension, x) if objective.factor > 0.0 else None
+            return Fits()
+        return _fits(objective.objective, x, start) if objective.factor > 0.0 else None
     if isinstance(objective, Placed):
-        return _placed(objective, dimension, x)
+        return _fits(objective.objective, x[objective.start : objective.stop], start + objective.start)
     if isinstance(objective, SquaredNorm):
-        return _no_fits(dimension)._replace(sure=np.eye(dimension))
+        return Fits((Rows(scipy.sparse.eye_array(x.size, format="csr"), start),))
     if isinstance(objective, SummedSquares):
         values, vectors = scipy.linalg.eigh(objective.quadratic)
-        kept = values > dimension * UNIT * SURE * max(float(values[-1]), 0.0)
-        return _no_fits(dimension)._replace(sure=vectors[:, kept].T)
-    return _fits_of_rows(objective, x) if isinstance(objective, LinearModel) else None
+        kept = values > x.size * UNIT * SURE * max(float(values[-1]), 0.0)
+        return Fits((Rows(vectors[:, kept].T, start),))
+    return _fits_of_rows(objective, x, start) if isinstance(objective, LinearModel) else None
 
 
-def _no_fits(dimension: int) -> Fits:
-    return Fits(np.zeros((0, dimension)), np.zeros((0, dimension)))
-
-
-def _placed(objective: Placed, dimension: int, x: np.ndarray) -> Fits | None:
-    own = slice(objective.start, objective.stop)
-    found = _fits(objective.objective, objective.stop - objective.start, x[own])
-    if found is None:
-        return None
-    whole = [np.zeros((len(part), dimension)) for part in found]
-    for part, wide in zip(found, whole, strict=True):
-        wide[:, own] = part
-    return Fits(*whole)
-
-
-def _fits_of_rows(model: LinearModel, x: np.ndarray) -> Fits | None:
+def _fits_of_rows(model: LinearModel, x: np.ndarray, start: int) -> Fits:
     """Return all rows of squares and logistic losses; of other losses those where they are no line near x."""
-    n, d = model.matrix.shape
-    if n * float(d) > MOST_NUMBERS:
-        return None
     matrix, used = model.matrix, model.weights > 0.0
-    rows = matrix.to_scipy().toarray() if isinstance(matrix, CSR) else np.asarray(matrix.array)
+    rows = matrix.to_scipy() if isinstance(matrix, CSR) else np.asarray(matrix.array)
     rows = rows[used].astype(np.float64)
     if isinstance(model.scalar, (Square, LogLoss)):
-        return Fits(_fewer(rows), np.zeros((0, d)))
+        return Fits((Rows(_fewer(rows), start),))
     predictions, targets = rows @ x, model.targets[used]
     width = BORDER * np.maximum(np.abs(predictions), np.abs(targets)) + math.ulp(0.0)
     slopes = [
@@ -298,9 +299,14 @@ def _fits_of_rows(model: LinearModel, x: np.ndarray) -> Fits | None:
         for side in (-width, 0.0, width)
     ]
     bends = np.array([slopes[1] > slopes[0], slopes[2] > slopes[1]])
-    return Fits(rows[bends.all(axis=0)], rows[bends[0] ^ bends[1]])
+    sure, perhaps = bends.all(axis=0), bends[0] ^ bends[1]
+    return Fits(*((Rows(rows[which], start),) if which.any() else () for which in (sure, perhaps)))
 
 
-def _fewer(rows: np.ndarray) -> np.ndarray:
+def _fewer(rows: Any) -> Any:
     """Return as many rows as there are columns, with the same kernel, where there are more."""
-    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > 2 * rows.shape[1] else rows
+    n, d = rows.shape
+    if n <= 2 * d or float(n) * d > MOST_NUMBERS:
+        return rows
+    dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    return np.asarray(np.linalg.qr(dense, mode="r"))
