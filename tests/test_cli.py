@@ -11,11 +11,16 @@ import tiebreak
 from tiebreak.cli import app
 
 
-def test_the_demo_prints_a_table_and_writes_a_figure(tmp_path):
+def test_the_demo_prints_tables_and_writes_figures(tmp_path):
     out = tmp_path / "demo.png"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "--max-queries", "60000"])
     assert done.exit_code == 0, done.output
-    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip().startswith("sbcg")}
+    near, methods = done.stdout.split("2. The paper's methods")
+    assert "g has one minimiser (proven): f has nothing to choose." in near
+    assert "Keeping 99.99 % of what g can gain would let f fall by 98.8 %" in near
+    assert "The test loss is least where 99.9" in near
+    assert "f alone" in near
+    rows = {line.split()[0]: line.split()[1:] for line in methods.splitlines() if line.strip().startswith("sbcg")}
     assert set(rows) == {"sbcgi", "sbcgf"}
     for cells in rows.values():
         lower, lower_gap, upper, upper_gap, test = map(float, cells[:5])
@@ -23,9 +28,9 @@ def test_the_demo_prints_a_table_and_writes_a_figure(tmp_path):
         assert upper_gap > 0
         assert lower_gap > 0
         assert 0 < upper < test < 1e-2
-    assert "The training loss has one minimiser, although there are more features than samples" in done.stdout
-    assert out.read_bytes().startswith(b"\x89PNG")
-    assert str(out) in done.stdout
+    for figure in (out, tmp_path / "demo-methods.png"):
+        assert figure.read_bytes().startswith(b"\x89PNG")
+        assert str(figure) in methods
 
 
 def test_the_demo_says_where_it_cannot_write(tmp_path):

@@ -13,8 +13,8 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 OPTIONAL = ("fairlearn", "jax")
 
 
-def test_there_are_ten_examples():
-    assert len(EXAMPLES) == 10
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 12
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)

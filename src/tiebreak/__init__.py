@@ -34,6 +34,7 @@ from tiebreak.driver.minimize import minimize
 from tiebreak.driver.path import Path, PathPoint, path
 from tiebreak.driver.records import Snapshot
 from tiebreak.driver.result import Counts, History, Record, Result, Status
+from tiebreak.driver.ties import Ties, ties
 from tiebreak.methods import (
     AIRG,
     DBGD,
@@ -192,6 +193,7 @@ __all__ = [
     "SummedSquares",
     "SwitchingGradient",
     "Theory",
+    "Ties",
     "UnitSimplex",
     "WeightedL1Ball",
     "certify",
@@ -206,4 +208,5 @@ __all__ = [
     "path",
     "power",
     "sources",
+    "ties",
 ]

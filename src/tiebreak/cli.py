@@ -20,11 +20,13 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Break the ti
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The figure to write.")] = Path("demo.png"),
+    out: Annotated[
+        Path, typer.Option(help="The figure of near ties to write; that of the methods gets its name and -methods.")
+    ] = Path("demo.png"),
     max_queries: Annotated[int, typer.Option(help="Samples that each method may draw.", min=1000)] = 1_000_000,
     seed: Annotated[int, typer.Option(help="Seed of the data, the split and the methods.", min=0)] = 0,
 ) -> None:
-    """Solve the paper's regression with SBCGI, SBCGF and an automatic choice; print a table and write a figure."""
+    """Show what a little of the training loss buys in the paper's regression, then its methods: tables and two figures."""
     from tiebreak.studies.demo import run
 
     _check_figure(out)

@@ -16,6 +16,7 @@ from tiebreak import (
     Columns,
     FiniteSum,
     Huber,
+    Hull,
     L1Ball,
     LeastSquares,
     Problem,
@@ -29,7 +30,15 @@ from tiebreak import (
 from tiebreak.engine import interpreted
 from tiebreak.objectives import linear
 from tiebreak.proofs import minimisers
-from tiebreak.proofs.minimisers import by_exact_fit, by_face, by_strong_convexity, ceiling_of, mean_of, smooth_ceiling
+from tiebreak.proofs.minimisers import (
+    by_exact_fit,
+    by_face,
+    by_strong_convexity,
+    ceiling_of,
+    mean_of,
+    nearby,
+    smooth_ceiling,
+)
 
 
 class Planted(NamedTuple):
@@ -301,3 +310,76 @@ def test_smoothness_is_bounded_from_above():
         assert np.linalg.eigvalsh(hessian)[-1] <= smooth_ceiling(f) < math.inf
     assert smooth_ceiling(Huber(A, b, 0.5)) >= np.linalg.eigvalsh(A.T @ A / 9)[-1]
     assert smooth_ceiling(FiniteSum(1, 4, lambda x, i: (0.0, np.zeros(4)))) == math.inf
+
+
+# Whether g has one minimiser
+
+
+def test_a_face_with_strict_prices_has_one_minimiser_and_a_result_says_so():
+    for seed in range(6):
+        made = on_face(seed, "l1" if seed % 2 else "simplex", "dense", False)
+        with interpreted():
+            result = minimize(made.problem, "active-set")
+            near = minimize(made.problem._replace(tolerance=1e-3), "active-set")
+        assert result.unique is True
+        assert result.certificate.unique is True
+        assert "minimisers  one, proven" in str(result)
+        assert near.unique is None
+        assert "one, proven" not in str(near)
+
+
+def test_more_free_atoms_than_rows_have_several_minimisers():
+    several = 0
+    for seed in range(12):
+        made = exact_fit(seed, "simplex" if seed % 2 else "l1")
+        with interpreted():
+            found = nearby(made.problem, made.x, 0.0)
+            result = minimize(made.problem, "active-set")
+        rank = np.linalg.matrix_rank(np.vstack([made.problem.lower.matrix.array, np.ones(made.problem.dimension)]))
+        if rank == made.problem.dimension:  # one point of the face has this fit
+            assert found.unique is not False
+            assert result.unique is not False
+        several += found.unique is False
+        if result.unique is False:
+            assert "minimisers  several, proven" in str(result)
+    assert several > 5
+
+
+def test_equal_atoms_are_not_taken_for_several():
+    """The point is a mean of the same corner twice, as two rows of a hull are, and of one other."""
+    hull = Hull([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
+    problem = Problem(SquaredNorm(), LeastSquares([[1.0, 0.0]], [1.0]), hull)
+    assert nearby(problem, np.array([1.0, 1.0]), 0.0).unique is None
+
+
+def test_inside_a_ball_the_origin_counts_as_an_atom():
+    problem = Problem(SquaredNorm(), LeastSquares([[1.0, 3.0]], [1.0]), L1Ball(2.0))
+    assert nearby(problem, np.array([0.1, 0.3]), 0.0).unique is False
+    assert nearby(problem, np.array([1.0, 0.0]), 0.0).unique is None  # with the origin as many atoms as rows, and one more
+    both = Product(first=(L1Ball(2.0), 2), second=(L1Ball(2.0), 2))
+    rows = [[1.0, 3.0, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0]]
+    twice = Problem(SquaredNorm(), LeastSquares(rows, [1.0, 1.0]), both)
+    assert nearby(twice, np.array([0.1, 0.3, 0.3, 0.1]), 0.0).unique is False
+    unique = Problem(SquaredNorm(), LeastSquares(np.eye(2), [0.1, 0.3]), L1Ball(2.0))
+    assert nearby(unique, np.array([0.1, 0.3]), 0.0).unique is True
+
+
+def test_a_corner_is_the_minimiser_if_all_others_are_dearer():
+    for domain in (L1Ball(2.0), Simplex(2.0)):
+        corner = Problem(SquaredNorm(np.ones(3)), LeastSquares([[3.0, 1.0, 0.0]], [9.0]), domain)
+        with interpreted():
+            result = minimize(corner, "active-set")
+        np.testing.assert_array_equal(result.x, [2.0, 0.0, 0.0])
+        assert result.unique is True
+        assert 1.5 <= result.certificate.ceiling <= 1.5 + 1e-12
+        tied = corner._replace(lower=LeastSquares([[3.0, 3.0, 0.0]], [9.0]))
+        assert nearby(tied, np.array([2.0, 0.0, 0.0]), 0.0).unique is None
+
+
+def test_f_has_no_part_in_it():
+    made = on_face(0, "l1", "dense", False)
+    rough = FiniteSum(1, made.problem.dimension, lambda x, indices: (float(x.sum()), np.ones_like(x)), convex=False)
+    found = nearby(made.problem._replace(upper=rough), made.x, 0.0)
+    assert found.unique is True
+    assert found.ceiling == math.inf
+    assert nearby(inside(0).problem, inside(0).x, 0.0).unique is True  # strongly convex

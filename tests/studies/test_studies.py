@@ -154,7 +154,7 @@ def test_gaps_of_rivals_at_equal_samples_and_at_equal_time_have_one_reference():
 def counted(dimensions):
     """Runs that found so many dimensions, by seed."""
     tasks = [regression.counting_tasks(Plan(), seed)[0] for seed in range(len(dimensions))]
-    found = [Minimisers(k, 1.0, 0.0, 9, 9) for k in dimensions]
+    found = [Minimisers(k, 1.0, 0.0) for k in dimensions]
     records = [{**each._asdict(), "words": each.words} for each in found]
     return Runs({task.key: (task, Outcome({}, record)) for task, record in zip(tasks, records, strict=True)})
 

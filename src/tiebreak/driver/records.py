@@ -219,6 +219,8 @@ class Records:
             lower_error=math.inf,
             confidence=0.0,
             within=None,
+            ceiling=math.inf,
+            unique=None,
         )
 
     # On disk

@@ -185,6 +185,14 @@ class Result:
         return self.certificate.within
 
     @property
+    def unique(self) -> bool | None:
+        """Whether g has one minimiser, so that f has nothing to choose: True or False if proven, None if neither is.
+
+        :func:`~tiebreak.ties` tells more.
+        """
+        return self.certificate.unique
+
+    @property
     def success(self) -> bool:
         """Whether what was asked for was reached.
 
@@ -208,6 +216,7 @@ class Result:
             *self._optimum_rows(),
             ("lower g(x)", f"{self.lower:.6g}"),
             *self._bound_rows("g", self.lower_gap_bound),
+            *([] if self.unique is None else [("  minimisers", f"{'one' if self.unique else 'several'}, proven")]),
             *([("confidence", f"{confidence:g}")] if (confidence := self.certificate.confidence) < 1.0 else []),
             *([(APPROXIMATE, "")] if self.certificate.approximate else []),
             ("iterations", f"{self.iterations:,}"),

@@ -69,6 +69,9 @@ class Certificate(NamedTuple):
         is hardly ever True: that takes g(x) at a proven floor of g*.
     ceiling : float
         f* is at most this; infinite unless a point with g ≤ g* + ε is proven to be at x or, for exact ties, near it.
+    unique : bool or None
+        Whether g has one minimiser, so that there is no tie: True if it is proven, False if the contrary is, None if neither
+        is, or it was not asked, as for near ties.
     """
 
     upper: float
@@ -88,6 +91,7 @@ class Certificate(NamedTuple):
     x: np.ndarray = np.zeros(0)
     within: bool | None = None
     ceiling: float = math.inf
+    unique: bool | None = None
 
     @property
     def tolerance(self) -> float:

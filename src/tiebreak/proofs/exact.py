@@ -39,7 +39,7 @@ from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import AFTER_ATOMS, MAX_ATOMS, Lines, best_bound
 from tiebreak.proofs.certificate import Certificate, HalfSpace
 from tiebreak.proofs.floors import Floors, check_consistent, gap, is_within
-from tiebreak.proofs.minimisers import ceiling_of
+from tiebreak.proofs.minimisers import nearby
 
 ROUNDED_DOWN = 1.0 - 1e-12  # factor that covers the rounding of sums and multiples of a few constants
 DOUBT_SHARE = 0.01  # share of a bound that rounding may have before it is made smaller
@@ -219,7 +219,8 @@ def with_ceiling(problem: Problem, certificate: Certificate) -> Certificate:
     if not (certificate.finite and problem.upper.convex and problem.lower.convex):
         return certificate
     if not problem.is_near:
-        return certificate._replace(ceiling=ceiling_of(problem, certificate.x, certificate.floors.lower))
+        found = nearby(problem, certificate.x, certificate.floors.lower)
+        return certificate._replace(ceiling=found.ceiling, unique=found.unique)
     x, off = certificate.x.copy(), np.empty_like(certificate.x)
     if not certificate.within or not settle(problem.domain, x, off) or not np.array_equal(x, certificate.x):
         return certificate

@@ -11,6 +11,9 @@ one of them per block, its base, and M = A D / √n.
   Z is better.
 - *Strong convexity.* If g is strongly convex with modulus μ, its minimiser is as near as √(2 (g(x) − g*) / μ).
 
+In the last two cases g has no other minimiser; in the first it has many, if there are more differences than rows and these
+are independent.
+
 In each case f* ≤ f(x) + ‖Dᵀ∇f(x)‖ ‖u‖ + ½ L ‖D‖² ‖u‖². The point is first moved to where these numbers are least. All errors
 are bounded: of the singular value by a Cholesky factorisation that ends (``eigenvalue_floor``), and of sums as in surveys.
 """
@@ -82,6 +85,19 @@ class Mean(NamedTuple):
         corners = np.column_stack([self.bases, self.atoms]) != 0.0
         return corners.any(axis=1) if (corners.sum(axis=0) == 1).all() else None
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether D is known to have full column rank: each atom but the origin has a variable that no other one has.
+
+        Where the origin is one of the atoms of a block, its base must have such a variable too.
+        """
+        points = np.column_stack([self.atoms, self.bases]) != 0.0
+        alone = ((points.sum(axis=1) == 1)[:, None] & points).any(axis=0)
+        k, origins = self.weights.size, ~points.any(axis=0)
+        of_origins = self.of[origins[:k]]
+        at_most_one = np.unique(of_origins).size == of_origins.size
+        return bool((alone | origins)[:k].all() and at_most_one and alone[k:][of_origins].all())
+
     def moved(self, way: np.ndarray) -> Mean:
         return self._replace(weights=self.weights + way)
 
@@ -92,26 +108,48 @@ class Mean(NamedTuple):
         return bool(self.weights.min(initial=1.0) > reach and self.spare.min() > math.sqrt(k) * reach + rounding)
 
 
-@quiet
+class Nearby(NamedTuple):
+    """What is proven of the minimisers of g near a point."""
+
+    ceiling: float = math.inf  # ≥ f*
+    unique: bool | None = None  # whether there is one; None if neither is proven
+
+
 def ceiling_of(problem: Problem, x: np.ndarray, lower_floor: float) -> float:
-    """Return a number that f* of an exact tie is proven not to exceed: infinite if no minimiser is proven to be near x.
+    """Return a number that f* of an exact tie is proven not to exceed: infinite if no minimiser is proven to be near x."""
+    return nearby(problem, x, lower_floor).ceiling
+
+
+@quiet
+def nearby(problem: Problem, x: np.ndarray, lower_floor: float) -> Nearby:
+    """Return a ceiling of f* of an exact tie, and whether g has one minimiser, as far as both are proven.
 
     ``lower_floor`` is a floor of g*.
     """
-    smoothness = smooth_ceiling(problem.upper)
-    if problem.is_near or not math.isfinite(smoothness):
-        return math.inf
-    found = by_strong_convexity(problem, x, lower_floor, smoothness)
+    if problem.is_near:
+        return Nearby()
+    bound = smooth_ceiling(problem.upper)
+    smoothness = bound if math.isfinite(bound) else 0.0
+    strong = by_strong_convexity(problem, x, lower_floor, smoothness)
+    found = Nearby(strong, True if float(problem.lower.known_convexity) > 0.0 else None)
     model = _least_squares(problem.lower)
-    if model is None or not has_vertices(problem.domain) or model.matrix.numbers > MOST_NUMBERS:
+    if model is not None and has_vertices(problem.domain) and model.matrix.numbers <= MOST_NUMBERS:
+        with single_thread(0.0):
+            found = _by_atoms(problem, model, x, smoothness, found)
+    return found if math.isfinite(bound) else found._replace(ceiling=math.inf)
+
+
+def _by_atoms(problem: Problem, model: LeastSquares, x: np.ndarray, smoothness: float, found: Nearby) -> Nearby:
+    """Return what the atoms of x prove besides."""
+    mean = mean_of(problem, model, x)
+    if mean is None:
         return found
-    with single_thread(0.0):
-        mean = mean_of(problem, model, x)
-        if mean is None:
-            return found
-        n, k = mean.image.shape
-        proofs = ([by_exact_fit] if k >= n else []) + ([by_face] if k <= n else [])
-        return min([found, *(proof(problem, model, mean, smoothness) for proof in proofs)])
+    n, k = mean.image.shape
+    if k >= n and (fit := by_exact_fit(problem, model, mean, smoothness)) < math.inf:
+        found = Nearby(min(fit, found.ceiling), False if k > n and mean.is_independent else found.unique)
+    if k <= n and (face := by_face(problem, model, mean, smoothness)) < math.inf:
+        found = Nearby(min(face, found.ceiling), True)
+    return found
 
 
 def by_strong_convexity(problem: Problem, x: np.ndarray, lower_floor: float, smoothness: float) -> float:
@@ -154,12 +192,12 @@ def by_exact_fit(problem: Problem, model: LeastSquares, mean: Mean, smoothness: 
 
 def by_face(problem: Problem, model: LeastSquares, mean: Mean, smoothness: float) -> float:
     """Return the ceiling where the minimiser over the face of the atoms of x is one over Z."""
-    dearest = _prices_of(problem.domain)
-    least = _least_singular_value(mean.image, mean.image_error)
+    dearest, ways = _prices_of(problem.domain), mean.ways
+    least = _least_singular_value(mean.image, mean.image_error) if mean.weights.size else math.inf
     if dearest is None or not least > 0.0:
         return math.inf
-    factor, ways = scipy.linalg.cho_factor(mean.image.T @ mean.image), mean.ways
-    for _ in range(2):
+    factor = scipy.linalg.cho_factor(mean.image.T @ mean.image) if mean.weights.size else None
+    for _ in range(2 if mean.weights.size else 0):
         mean = mean.moved(-scipy.linalg.cho_solve(factor, ways.T @ model.value_and_gradient(mean.point)[1]))
     gradient, errors = _gradient_near(model, mean)
     doubt = mean.way_sizes @ (errors + (mean.off.size + FEW_OPERATIONS) * UNIT * np.abs(gradient))
@@ -182,7 +220,7 @@ def _gradient_near(model: LeastSquares, mean: Mean) -> tuple[np.ndarray, np.ndar
 
 
 def mean_of(problem: Problem, model: LeastSquares, x: np.ndarray) -> Mean | None:
-    """Return x as a mean of the atoms that count, or None if there are too many, or a block has one alone."""
+    """Return x as a mean of the atoms that count, or None if there are too many."""
     d, found = problem.dimension, []
     for b, block in enumerate(blocks(problem.domain, d)):
         parts = [
@@ -196,9 +234,8 @@ def mean_of(problem: Problem, model: LeastSquares, x: np.ndarray) -> Mean | None
             return None
     bases = np.array([parts[0][1].point(d) for _, parts in found]).T
     others = [(weight, b, atom.point(d)) for b, parts in found for weight, atom in parts[1:]]
-    if not others:
-        return None
-    weights, of, points = (np.array(column) for column in zip(*others, strict=True))
+    points = np.array([point for _, _, point in others]).reshape(-1, d)
+    weights, of = np.array([weight for weight, _, _ in others]), np.array([b for _, b, _ in others], dtype=np.int64)
     mean = Mean(weights, of, points.T, bases, np.zeros((0, 0)), 0.0)
     root = np.sqrt(model.weights / model.n_samples)[:, None]
     sizes = root * _sizes(model, mean.way_sizes.T)

@@ -129,10 +129,10 @@ def planted_traces(runs: Runs) -> Traces:
 
 def ties_table(runs: Runs, source: Source) -> Table:
     """Return how many minimisers the training loss has, seed by seed."""
-    head = ["data", "seed", "the training loss has", "g*", "proven: less by at most", "atoms of least price", "rank"]
+    head = ["data", "seed", "the training loss has", "g*", "proven: less by at most"]
     named = {str(source): "regression/minimisers", str(PLANTED): "regression/planted-minimisers"}
     found = [(data, seed, outcome.record) for data, name in named.items() for seed, outcome in runs.of(name).items()]
-    rows = [[data, seed, r["words"], f"{r['lower']:.3g}", r["gap"], r["atoms"], r["rank"]] for data, seed, r in found]
+    rows = [[data, seed, r["words"], f"{r['lower']:.3g}", r["gap"]] for data, seed, r in found]
     return Table("Is there a tie? Minimisers of the training loss", head, rows)
 
 
