@@ -101,6 +101,22 @@ def test_weights_count_in_the_fit_and_in_the_scores():
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
+def test_a_sample_of_weight_two_counts_as_two_samples():
+    X, y = task(n=30)
+    weights = np.where(np.arange(30) < 6, 2.0, 1.0)
+    order = np.concatenate([np.arange(30), np.arange(6)])
+    fold_of = np.arange(30) % 3
+
+    def fitted(which, **options):
+        folds = [(np.flatnonzero(fold_of[which] != k), np.flatnonzero(fold_of[which] == k)) for k in range(3)]
+        return TieBreakRegressorCV(radii=4, keeps=[0.99, 0.9], cv=folds).fit(X[which], y[which], **options)
+
+    weighted, repeated = fitted(np.arange(30), sample_weight=weights), fitted(order)
+    for name in ("mean_test_score", "std_test_score", "param_radius"):
+        np.testing.assert_allclose(weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-6)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+
+
 @pytest.mark.parametrize("given", [{"X_val": True}, {"sensitive_features": True}])
 def test_data_of_the_second_criterion_are_used_in_each_fold(given):
     (X, y), (X_val, y_val) = task(0), task(1, n=20)

@@ -52,7 +52,7 @@ class CrossValidated(LinearEstimator):
         y : array, (n_samples,)
             Targets, or labels of classes.
         sample_weight : array, (n_samples,), optional
-            For the training loss and the scores; without it folds count alike.
+            For the training loss and the scores; a fold counts as much as its samples do.
         X_val, y_val : arrays, optional
             Data for the second criterion, the same in all folds. The features must be transformed as ``X`` is: in a
             ``Pipeline``, by ``transform_input=["X_val"]``.
@@ -64,8 +64,9 @@ class CrossValidated(LinearEstimator):
         sensitive = None if sensitive_features is None else groups_of(sensitive_features, data.weights.size)
         model = self._model()
         radii, keeps = self._radii(model, data), self._keeps()
-        weighted = sample_weight is not None
-        scorer = held_out_loss if self.scoring is None else Scorer(check_scoring(model, self.scoring), weighted)
+        scorer: Any = held_out_loss
+        if self.scoring is not None:
+            scorer = Scorer(check_scoring(model, self.scoring), weighted=sample_weight is not None)
         splits = check_cv(self.cv, data.targets, classifier=is_classifier(self)).split(data.X, data.targets)
         used = [(train, test) for train, test in splits if data.weights[test].any()]
         folds = (
@@ -75,8 +76,7 @@ class CrossValidated(LinearEstimator):
             delayed(fold_scores)(clone(model), fold, X_val, y_val, radii, keeps, scorer) for fold in folds
         )
         scores = np.array(list(found))
-        weights = [data.weights[test].sum() for _, test in used] if weighted else None
-        self._choose(radii, keeps, scores, weights)
+        self._choose(radii, keeps, scores, [float(data.weights[test].sum()) for _, test in used])
         model.set_params(radius=self.radius_, keep=self.keep_, verbose=self.verbose)
         model.fit(data.X, data.targets, data.weights, X_val=X_val, y_val=y_val, sensitive_features=sensitive)
         for name in FITTED:
@@ -105,7 +105,8 @@ class CrossValidated(LinearEstimator):
             return [None]
         used = Samples(data.rows(np.flatnonzero(data.weights > 0.0)))
         largest = max(default_radius(self.constraint, model._task(part)) for part in model._parts(used))
-        return (largest * np.logspace(-DECADES, 0.0, count)).tolist() if count > 1 else [largest]
+        grid = largest * np.logspace(-DECADES, 0.0, count) if count > 1 else [largest]
+        return [float(f"{radius:.3g}") for radius in grid]  # as people write them, and the same up to rounding of the data
 
     def _keeps(self) -> list[float]:
         """Return the shares to try, the tightest tie first."""
@@ -114,7 +115,7 @@ class CrossValidated(LinearEstimator):
             raise ValueError(f"`keeps` must be shares from 0 to 1, such as 0.99, got {checks.shown(self.keeps)}")
         return np.unique(values)[::-1].tolist()
 
-    def _choose(self, radii: Sequence[Any], keeps: Sequence[float], scores: np.ndarray, weights: Any) -> None:
+    def _choose(self, radii: Sequence[Any], keeps: Sequence[float], scores: np.ndarray, weights: list[float]) -> None:
         """Set what the search has found; of equal scores the smallest radius and the loosest tie wins."""
         points = [(radius, keep) for radius in radii for keep in keeps]
         means = np.average(scores, axis=0, weights=weights)
@@ -127,7 +128,7 @@ class CrossValidated(LinearEstimator):
             "params": [{"radius": radius, "keep": keep} for radius, keep in points],
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
             "mean_test_score": means,
-            "std_test_score": scores.std(axis=0),
+            "std_test_score": np.sqrt(np.average((scores - means) ** 2, axis=0, weights=weights)),
             "rank_test_score": 1 + np.sum(means[:, None] < means[None, :], axis=1),
         }
 
@@ -221,7 +222,7 @@ class TieBreakRegressorCV(OneModel, CrossValidated):
     radius_, keep_ : float
         What was chosen. Of equal scores the smallest radius and the smallest share win.
     best_score_ : float
-        The mean score there.
+        The mean score there, over all held-out samples: a fold counts as much as they weigh.
     cv_results_ : dict of arrays
         All scores, in the form of ``GridSearchCV``: "param_radius", "param_keep", "split0_test_score", "mean_test_score",
         "std_test_score", "rank_test_score" and more, which a DataFrame takes.
