@@ -269,7 +269,7 @@ class _Search:
 
     def _gain(self, least: Result) -> float:
         """Return g(centre) − g*; zero if it is not more than rounding."""
-        value = self.problem.lower.value(self.problem.center)
+        value = self.problem.lower.value(self.problem.reference)
         gain = value - least.certificate.floors.best_lower
         return gain if gain > ROUNDING_SHARE * abs(value) else 0.0
 
