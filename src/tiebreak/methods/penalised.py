@@ -8,11 +8,7 @@ w_t grows from stage to stage, and θ_t = k / (k + 3) restarts with each stage, 
 open how long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps, and ends earlier if
 ‖x_{t+1} − y_t‖ falls to 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
 
-For near ties there is a level l that g may reach, and the w at which g has it is sought: w grows eightfold while g > l
-at the end of a stage, falls while g ≤ l, and lies between the nearest two of these then. A stage that was too short may have
-put its w on the wrong side: after three stages on one side, the end on the other one is looked at again, and is given up if
-it was wrong. The answer is the point between both ends at which the chord of g has the level: g, being convex, is no larger
-there. x_0, whose g keeps the level, is the first of the ends.
+For near ties the w at which g has its level is sought, from stage to stage (``levels.py``).
 
 In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
 """
@@ -20,12 +16,12 @@ In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.engine import generic, kernel
-from tiebreak.engine.vectors import copy, distance, move
+from tiebreak.engine.vectors import distance
 from tiebreak.estimates import Memory, exact
 from tiebreak.methods.accelerated import (
     Accelerated,
@@ -39,6 +35,7 @@ from tiebreak.methods.accelerated import (
 )
 from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, initial, smoothnesses
 from tiebreak.methods.fista import FISTA
+from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
 from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.problem import Problem
@@ -47,27 +44,8 @@ from tiebreak.schedules import Given, ScheduleLike, constant, safe_step
 GROWTH = 2.0  # factor of the penalty and of the largest length, from one stage to the next
 FIRST_LENGTH = 20  # steps that the first stage takes at most
 SETTLED = 0.1  # share of a stage's longest step, divided by the steps it may take: shorter ones end it
-LARGEST = 1e10  # penalty in units of the first one, at which f is lost in rounding
-LEAST = 1e-8  # the same at which g does not count any more
-JUMP = 8.0  # factor of the penalty in the search for a level, while one end is missing
-PATIENCE = 1.2  # factor of the largest length of a stage in that search
+PATIENCE = 1.2  # factor of the largest length of a stage in the search for a level
 LONGEST = 10**9  # that length at most: where rounding ends stages at once, it must not overflow
-SIDE = 0.05  # distance of a new weight from the ends, as a share of the distance of both, in logarithms
-
-SUSPICIOUS = 3  # stages in a row on one side of the level, after which the end on the other side is looked at again
-GIVEN_UP = -1.0  # w of an end whose point is still beyond the level, but was not the minimiser for its w
-
-Pair = Annotated[np.ndarray, lambda x: np.zeros(2)]  # two numbers
-
-
-class Ends(NamedTuple):
-    """The nearest points on either side of the level, for near ties: the last one that keeps it and the last beyond it."""
-
-    inside: Point  # x_0 at first
-    outside: Point
-    weights: Pair  # w of both, ∞ and 0 if there are none yet
-    values: Pair  # g of both
-    row: Count  # how many stages in a row ended within the level, or how many beyond it as a negative number
 
 
 class State(NamedTuple):
@@ -83,10 +61,7 @@ class State(NamedTuple):
     penalty: Number  # the largest weight of g so far, one number
     longest: Number  # the longest step of this stage, one number
     length: Count  # steps that this stage may take at most, one number
-    anchor: Number  # g(x_0), one number
-    rise: Number  # how far the level is above that, for near ties
-    ends: Ends
-    best: Point  # the answer to a near tie
+    ends: Ends  # of the search for a level, for near ties
     iteration: Count  # t, one number
 
 
@@ -204,16 +179,15 @@ def close_solved_stage(penalty, plan, state):
 def open_search(penalty, plan, state, k):
     if state.iteration[0] == 0:
         state.penalty[0], state.length[0] = plan.upper_smoothness / plan.lower_smoothness, FIRST_LENGTH
-        state.ends.weights[0] = np.inf
 
 
 @safe_length.register(Search)
 def search_and_longest_safe_length(penalty, plan, state, k):
     if state.iteration[0] == 0:
-        state.anchor[0] = state.ends.values[0] = state.lower.value[0]
+        begin_search(state.ends, state.lower.value[0])
     elif state.longest[0] == 0.0:  # a stage begins, at y = x
-        note_end(state, state.anchor[0] + state.rise[0])
-        state.penalty[0] = next_weight(state, plan, state.anchor[0] + state.rise[0])
+        note_end(state.ends, state.x, state.lower.value[0], state.penalty[0])
+        state.penalty[0] = next_weight(state.ends, state.penalty[0], plan.upper_smoothness / plan.lower_smoothness)
     lower = state.penalty[0] * state.lower_curvature.smoothness[0]
     return plan.step[k] / (state.upper_curvature.smoothness[0] + lower)
 
@@ -227,44 +201,6 @@ def close_searched_stage(penalty, plan, state):
         state.length[0] = min(int(PATIENCE * state.length[0]), LONGEST)
         state.glide.since[0] = 0
         state.longest[0] = 0.0
-
-
-@kernel
-def note_end(state, level):
-    """Let x, and its g, become an end, and make the answer of both."""
-    ends, value, weight = state.ends, state.lower.value[0], state.penalty[0]
-    if value <= level:
-        ends.weights[0], ends.values[0] = weight, value
-        ends.weights[1] = ends.weights[1] if ends.weights[1] < weight else GIVEN_UP
-        ends.row[0] = max(ends.row[0], 0) + 1
-        copy(state.x, ends.inside)
-    else:
-        ends.weights[1], ends.values[1] = weight, value
-        ends.weights[0] = ends.weights[0] if ends.weights[0] > weight else np.inf
-        ends.row[0] = min(ends.row[0], 0) - 1
-        copy(state.x, ends.outside)
-    low, high = ends.values[0], ends.values[1]
-    copy(ends.inside, state.best)
-    if ends.weights[1] != 0.0 and low < level < high:
-        move(state.best, ends.outside, (level - low) / (high - low))
-
-
-@kernel
-def next_weight(state, plan, level):
-    """Return the weight of the next stage."""
-    ends, first = state.ends, plan.upper_smoothness / plan.lower_smoothness
-    high, low = ends.weights[0], ends.weights[1]
-    if low <= 0.0:
-        return max(state.penalty[0] / JUMP, LEAST * first)
-    if high == np.inf:
-        return min(state.penalty[0] * JUMP, LARGEST * first)
-    if abs(ends.row[0]) >= SUSPICIOUS:
-        again = low if ends.row[0] > 0 else high
-        ends.row[0] = 0
-        return again
-    share = (ends.values[1] - level) / (ends.values[1] - ends.values[0]) if ends.values[1] > ends.values[0] else 0.5
-    share = min(max(share, SIDE), 1.0 - SIDE)
-    return low * (high / low) ** share
 
 
 @declared
@@ -327,10 +263,10 @@ class PBAPG(Accelerated):
         return Plan(exact(problem.upper), exact(problem.lower), step, penalty, self.inertia, **known)
 
     def allow(self, state: State, level: float, rise: float) -> None:
-        state.rise[0] = rise
+        state.ends.rise[0] = rise
 
     def answer(self, state: State) -> np.ndarray:
-        return state.best if state.ends.weights[0] > 0.0 else state.x
+        return state.ends.best if state.ends.weights[0] > 0.0 else state.x
 
     def hints(self, state: State) -> tuple[tuple[float, np.ndarray | None], ...]:
         return ((float(state.penalty[0]), None),) if state.ends.weights[0] > 0.0 else ()

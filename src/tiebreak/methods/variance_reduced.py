@@ -10,7 +10,7 @@ first direct acceleration of stochastic gradient methods, STOC 2017, with θ₁ 
 as in Lan, Li and Zhou, A unified variance-reduced accelerated gradient method for convex optimization, NeurIPS 2019. As in
 PB-APG (``penalised.py``), w grows from stage to stage, each of which begins anew at x̃: a stage ends when the projected
 gradient of f / w + g at x̃ is a share of ∇f / w, 0.3 at first and less from stage to stage. No version for two levels, and
-no rate for this one, is known.
+no rate for this one, is known. For near ties the w at which g has its level is sought, from stage to stage (``levels.py``).
 
 L = L_f / w + L_g + (M_f / S_f) / w + M_g / S_g, where M is a smoothness constant of single samples and S the batch size.
 """
@@ -24,11 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import project
-from tiebreak.engine import kernel
+from tiebreak.engine import generic, kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
 from tiebreak.estimates import Memory, cost, memory_for
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, smoothnesses
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial, smoothnesses
+from tiebreak.methods.fitting import first_points
+from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
 from tiebreak.methods.parameters import declared, real, whole
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.objectives.base import accumulate, draw, everything
@@ -37,7 +39,6 @@ from tiebreak.problem import Problem
 LARGEST_FIRST = 10.0  # first w, in units of L_f / L_g, if there are few passes; 1 if there are …
 MANY = 100.0  # … as many, and in between in proportion
 GROWTH = 20.0  # factor of w from one stage to the next
-LARGEST = 1e10  # w in units of the first one, at which f is lost in rounding
 SETTLED = 0.3  # share of ∇f / w, at x̃, to which the projected gradient of f / w + g has fallen when the first stage ends
 STRICTER = 0.7  # factor of that share from one stage to the next, so that f settles along the ties of g
 SHORT_EPOCHS = np.array([1, 1, 1, 1, 2, 2, 2, 2])  # lengths of the first epochs, in quarters of that of later ones
@@ -112,11 +113,22 @@ class State(NamedTuple):
     weight: Number  # w, one number
     settled: Number  # share of ∇f / w at which this stage ends, one number
     smoothness: Number  # L, one number, of f / w + g
+    ends: Ends  # of the search for a level, for near ties
     epochs: Count  # of the whole run, one number
     epoch: Count  # e, one number, of this stage
     period: Count  # steps of an epoch, one number
     steps: Count  # steps of this epoch so far, one number
     iteration: Count  # t, one number
+
+
+class Growing(NamedTuple):
+    """w grows from stage to stage."""
+
+    factor: float
+
+
+class Sought(NamedTuple):
+    """w changes from stage to stage, so that g comes to the level of a near tie."""
 
 
 class Plan(NamedTuple):
@@ -125,7 +137,7 @@ class Plan(NamedTuple):
     upper: Snapshot
     lower: Snapshot
     weight: float  # the first w
-    growth: float
+    penalty: Any  # how w changes: Growing or Sought
     upper_smoothness: float  # L_f + M_f / S_f
     lower_smoothness: float  # L_g + M_g / S_g
 
@@ -170,16 +182,50 @@ def open_epoch(domain, state, plan):
     state.epochs[0] += 1
     if state.iteration[0] == 0:
         state.weight[0], state.settled[0] = plan.weight, SETTLED
+        begin(plan.penalty, state)
         open_stage(domain, state, plan)
         return
     upper, weight = state.upper.exact, state.weight[0]
     done = projected_slope(domain, state) <= state.settled[0] * math.sqrt(dot(upper, upper)) / weight
-    if done and weight < LARGEST * plan.weight:
-        state.weight[0] *= plan.growth
+    if done:
+        change_weight(plan.penalty, plan, state)
+    if state.weight[0] != weight:
         state.settled[0] *= STRICTER
         open_stage(domain, state, plan)
     else:
         state.epoch[0] += 1
+
+
+@generic(light=True)
+def begin(penalty, state):
+    """Take note of the values at x_0."""
+
+
+@generic(light=True)
+def change_weight(penalty, plan, state):
+    """Set the weight of the next stage; if it is the same, the stage goes on."""
+
+
+@begin.register(Growing)
+def begin_to_grow(penalty, state):
+    pass
+
+
+@change_weight.register(Growing)
+def grow(penalty, plan, state):
+    if state.weight[0] < LARGEST * plan.weight:
+        state.weight[0] *= penalty.factor
+
+
+@begin.register(Sought)
+def begin_to_seek(penalty, state):
+    begin_search(state.ends, state.lower.value[0])
+
+
+@change_weight.register(Sought)
+def seek(penalty, plan, state):
+    note_end(state.ends, state.x, state.lower.value[0], state.weight[0])
+    state.weight[0] = next_weight(state.ends, state.weight[0], plan.weight)
 
 
 @kernel
@@ -243,7 +289,8 @@ class PAVR(Method):
         " fewer.",
         above=0.0,
     )
-    growth: float = real("The factor of w from one stage to the next.", GROWTH, above=1.0)
+    growth: float = real("The factor of w from one stage to the next; for near ties w is sought.", GROWTH, above=1.0)
+    initial: Method | None = initial()
 
     name = "pavr"
     citation = "new; Allen-Zhu (2017) and Lan, Li, Zhou (2019) for one level"
@@ -254,11 +301,22 @@ class PAVR(Method):
     state = State
     projects = True
     convex = True
+    near_ties = True
+
+    def allow(self, state: State, level: float, rise: float) -> None:
+        state.ends.rise[0] = rise
+
+    def answer(self, state: State) -> np.ndarray:
+        return state.ends.best if state.ends.weights[0] > 0.0 else state.x
+
+    def hints(self, state: State) -> tuple[tuple[float, np.ndarray | None], ...]:
+        return ((float(state.weight[0]), None),) if state.ends.weights[0] > 0.0 else ()
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
             "batch_size": lambda: fitting_batch(problem.lower, problem.dimension),
             "weight": lambda: self._first_weight(problem, budget),
+            "initial": lambda: first_points(problem) if problem.is_near else None,
         }
 
     def _first_weight(self, problem: Problem, budget: Budget) -> float:
@@ -279,7 +337,7 @@ class PAVR(Method):
             constant + _per_sample(level, constant) / each
             for level, constant, each in zip((f, g), whole_constants, sizes, strict=True)
         ]
-        return Plan(upper, lower, self.weight, self.growth, *constants)
+        return Plan(upper, lower, self.weight, Sought() if problem.is_near else Growing(self.growth), *constants)
 
     def conclude(self, state: State) -> None:
         """Take the mean of the last epoch, if it is nearly complete, for x̃."""
