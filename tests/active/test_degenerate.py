@@ -356,3 +356,11 @@ def test_a_capped_simplex_without_room_is_a_point():
     result = solve(SquaredNorm(), LeastSquares([[1.0, 2.0, 3.0]], [1.0]), CappedSimplex(3.0, 1.0, 3))
     np.testing.assert_allclose(result.x, 1.0)
     assert_accurate(result)
+
+
+def test_a_loss_that_has_all_but_vanished_at_the_first_point():
+    """Its gradient is some 1e-109 there, and the cube of that underflows."""
+    lower, start = Logistic([[1e4, 0.0]], [1.0]), np.array([0.02591, 0.0])
+    assert 0.0 < lower.value(start) < 1e-112
+    result = solve(SquaredNorm(np.array([1.0, 0.0])), lower, Columns(L1Ball(1.0), (1, 2)), x0=start)
+    np.testing.assert_allclose(result.x, [1.0, 0.0], atol=1e-9)

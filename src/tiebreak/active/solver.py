@@ -155,7 +155,8 @@ class Solver:
             if weight > 0.0:
                 bend += weight * level.bend_along(self.slope)
                 self.passes[k] += level.passes
-        return FAR * square**1.5 / bend if bend > 0.0 else math.inf
+        reach = FAR * square**1.5 / bend if bend > 0.0 else math.inf
+        return reach if reach > 0.0 else math.inf  # where the gradient all but vanishes, it underflows
 
     @property
     def atoms(self) -> int:

@@ -167,8 +167,8 @@ def lifted_birkhoff(domain: Birkhoff, dimension: int) -> Lifted:
 @lifted.register(Polytope)
 def lifted_polytope(domain: Polytope, dimension: int) -> Lifted:
     """State each row by what it leaves: A x + left = b, left ≥ 0, or 0 for an equation."""
-    rows, least, most = domain.inequalities
-    count, sides = len(most), domain.box
+    rows, least, most, sides = domain.stated
+    count = len(most)
     slack = np.where(np.isfinite(least), most - least, np.inf)
     lift = scipy.sparse.hstack([scipy.sparse.eye_array(dimension), scipy.sparse.csc_array((dimension, count))], format="csc")
     both = scipy.sparse.hstack([rows, scipy.sparse.eye_array(count)], format="csc")
@@ -201,7 +201,7 @@ def coordinates_unit_simplex(domain: UnitSimplex, x: np.ndarray) -> np.ndarray:
 
 @coordinates.register(Polytope)
 def coordinates_polytope(domain: Polytope, x: np.ndarray) -> np.ndarray:
-    rows, _, most = domain.inequalities
+    rows, _, most, _ = domain.stated
     return np.concatenate([x, most - rows @ x])
 
 

@@ -140,14 +140,9 @@ class Polytope(Domain):
         return Equations.of(self)
 
     @property
-    def inequalities(self) -> tuple[Any, np.ndarray, np.ndarray]:
-        """All rows A, sparse, and both sides of least ≤ A x ≤ most; the first is −∞ where there is none."""
-        return self._rows, self._least, self._most
-
-    @property
-    def box(self) -> np.ndarray:
-        """The bounds of the smallest box around the set, or of one that is a little larger: (2, d)."""
-        return self._box
+    def stated(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Rows A, sparse, both sides of least ≤ A x ≤ most, and the bounds of a box around the set, (2, d)."""
+        return self._rows, self._least, self._most, self._box
 
     def _fix_start(self) -> None:
         self._solver = self._model()

@@ -84,10 +84,9 @@ def drawn(front: tiebreak.Frontier) -> Figure:
     figure = front.plot()
     for panel in figure.axes:
         panel.set_ylabel({"f": "validation loss f", "also": "test loss"}.get(panel.get_ylabel(), panel.get_ylabel()))
-        for line in panel.get_lines():
-            if str(line.get_label()).startswith("also"):
-                line.set_label("test loss of the answers")
-        panel.legend(frameon=False, fontsize=9)
+        legend = panel.get_legend()
+        for entry in legend.get_texts() if legend is not None else ():
+            entry.set_text(entry.get_text().replace("also, at", "test loss of"))
     return figure
 
 
