@@ -48,7 +48,7 @@ def truth(problem: Problem) -> tuple[float, float, float]:
     rows = case.constraints(problem.domain, x)
     solve(LOWER.expression(x), rows)
     least = problem.lower.value(x.value)
-    epsilon = problem.tolerance or (1.0 - problem.keep) * (problem.lower.value(problem.center) - least)
+    epsilon = problem.tolerance or (1.0 - problem.keep) * (problem.lower.value(problem.reference) - least)
     solve(UPPER.expression(x), [*rows, LOWER.expression(x) <= least + epsilon])
     return problem.upper.value(x.value), least, epsilon
 
@@ -115,7 +115,7 @@ def test_a_given_point_that_does_not_keep_the_level_is_left(name):
     for x0 in (far, looser):
         result = minimize(problem, name, max_queries=6000, x0=x0)
         assert result.within is True
-        assert result.lower <= least + 0.05 * (problem.lower.value(problem.center) - least) * (1.0 + 1e-6)
+        assert result.lower <= least + 0.05 * (problem.lower.value(problem.reference) - least) * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in NEAR if name != "active-set"])
