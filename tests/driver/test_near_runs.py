@@ -202,7 +202,7 @@ def test_compiled_and_interpreted_steps_to_a_level_are_the_same(name):
     method = METHODS[name]().for_problem(problem)
     plan, x0 = method.plan(problem), minimize(problem.exact, FISTA(level="lower"), max_queries=2000).x
     values, least = evaluated(plan, np.arange(60)), problem.lower.value(x0)
-    epsilon = 0.1 * (problem.lower.value(problem.center) - least)
+    epsilon = 0.1 * (problem.lower.value(problem.reference) - least)
 
     def run() -> np.ndarray:
         state = method.start(problem, plan, x0)

@@ -82,6 +82,11 @@ def test_the_choice_follows_the_problem_and_the_budget():
     assert chosen(ball) == "pb-apg"
     assert chosen(ball, queries=100_000) == "sbcgf"  # 125 passes are too few
     assert chosen(ball, passes=125.0) == "sbcgf"  # the same by the clock
+    tall = LeastSquares(rng.standard_normal((2000, 4)), rng.standard_normal(2000))
+    assert chosen(Problem(large, tall, L2Ball(1.0)), queries=5 * 2400) == "pavr"
+    assert chosen(Problem(large, tall, L2Ball(1.0))) == "pavr"
+    assert chosen(Problem(large, tall, L2Ball(1.0), keep=0.9)) == "pavr"
+    assert chosen(Problem(large, tall, L2Ball(1.0)), queries=2 * 2400) == "sbcgf"
     plain, few = (FiniteSum(n, 4, large.value_and_gradient, convex=True) for n in (400, 4))  # no curvature is known
     assert chosen(Problem(plain, large, Birkhoff(2))) == "sbcgf"  # no projection
     assert chosen(Problem(SquaredNorm(), few, Birkhoff(2))) == "cg-bio"  # few samples

@@ -48,7 +48,7 @@ def reference(seed: int) -> Reference:
     solve(lower.expression(x) / units[1], rows)
     least = problem.lower.value(x.value)
     keep = SHARES[seed // 4 % len(SHARES)]
-    epsilon = (1.0 - keep) * (units[1] - least)
+    epsilon = (1.0 - keep) * (problem.lower.value(problem.reference) - least)
     if seed // 3 % 2 == 0 or epsilon < LEAST * units[1]:
         epsilon = units[1] * 10.0 ** rng.uniform(-4.0, 0.3)
         problem = problem._replace(tolerance=epsilon)

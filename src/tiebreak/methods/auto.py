@@ -4,8 +4,8 @@
   else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more: an active
   set of atoms, which finds the answer to rounding and proves it.
-- f convex, a projection onto Z, smoothness constants known and a budget of some hundred passes over the data: accelerated
-  projected gradients on f + w g with a growing weight w (PB-APG).
+- f convex, a projection onto Z and smoothness constants known: accelerated projected gradients on f + w g with a growing
+  weight w, from samples if g has many (PAVR), else from all of them (PB-APG), if there are some hundred passes.
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
 - Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
 
@@ -25,9 +25,11 @@ from tiebreak.methods.parameters import declared
 from tiebreak.methods.penalised import PBAPG
 from tiebreak.methods.sbcgf import SBCGF
 from tiebreak.methods.sbcgi import SBCGI
+from tiebreak.methods.variance_reduced import PAVR
 from tiebreak.problem import Problem
 
-PASSES = 300  # passes over the data of both levels that accelerated methods want at least
+PASSES = 300  # passes over the data of both levels that accelerated methods with full gradients want at least
+MANY, FEW_PASSES = 1000, 3  # samples of g from which on a variance-reduced one is better, and passes that it wants
 FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
 FEW_NOT_CONVEX = 1000  # samples likewise, if f is not convex: its steps are longer, and estimates worse
 
@@ -47,7 +49,7 @@ class Auto(Method):
     """
 
     name = "auto"
-    citation = "active-set, pb-apg, cg-bio, sbcgf or sbcgi, with parameters from the problem and the budget"
+    citation = "active-set, pavr, pb-apg, cg-bio, sbcgf or sbcgi, with parameters from the problem and the budget"
     setting = "any"
     needs = "convexity of f known"
     rates = "those of the method that it chooses"
@@ -65,9 +67,10 @@ class Auto(Method):
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         if fits(problem, passes):
             return ActiveSet()
-        if problem.upper.convex and projects(problem.domain) and passes >= PASSES:
+        many = problem.lower.n_samples >= MANY
+        if problem.upper.convex and projects(problem.domain) and passes >= (FEW_PASSES if many else PASSES):
             constants = problem.upper.lipschitz, problem.lower.lipschitz
             if all(math.isfinite(constant) and constant > 0.0 for constant in constants):
-                return PBAPG()
+                return PAVR() if many else PBAPG()
         few = FEW if problem.upper.convex else FEW_NOT_CONVEX
         return CGBiO() if samples <= few else SBCGF()
