@@ -8,11 +8,12 @@ import warnings
 import cvxpy
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import cross_val_score
 
-from tiebreak.learn import MinNormRegressor, TieBreakClassifier, TieBreakRegressor, fitting
+from tiebreak.learn import MinNormRegressor, TieBreakClassifier, TieBreakRegressor, fitting, noise
 
 N, D = 30, 8
 
@@ -118,6 +119,30 @@ def test_fitting_noise_is_warned_of_and_the_remedies_work():
         ]
         TieBreakRegressor(secondary="l2").fit(X, y)  # what was done, by its name
     assert min(scores) > model.score(X_test, y_test) + 0.5
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+def test_samples_that_are_interpolated_are_left_out_one_by_one(container, fit_intercept):
+    X, y = task(n=15, d=40)
+    data = fitting.Data(container(X), y, np.ones(15))
+    errors = noise.left_out_errors(fitting.training_task(fitting.Square(), data, fit_intercept), fit_intercept)
+    for i in range(15):
+        rest = np.arange(15) != i
+        mean, middle = (X[rest].mean(axis=0), y[rest].mean()) if fit_intercept else (np.zeros(40), 0.0)
+        predicted = middle + (X[i] - mean) @ np.linalg.pinv(X[rest] - mean) @ (y[rest] - middle)
+        assert errors[i] == pytest.approx(y[i] - predicted, rel=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.1, 20.0])
+def test_interpolation_is_warned_of_if_it_predicts_badly(level):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) @ rng.standard_normal((5, 80)) + 0.1 * rng.standard_normal((60, 80))
+    y = X[:, 0] + level * rng.standard_normal(60)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        TieBreakRegressor(max_iter=300).fit(X, y)
+    assert bool(caught) == (level > 1.0)
 
 
 @pytest.mark.parametrize("n", [100, 1000])

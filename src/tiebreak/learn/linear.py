@@ -14,6 +14,7 @@ from tiebreak.driver.frontier import Frontier, frontier
 from tiebreak.engine import checks
 from tiebreak.learn.base import Fit, LinearEstimator, ModelPerClass, OneModel, Solver, one_or_all
 from tiebreak.learn.fitting import NORMS, Data, Task, coefficient_criterion, fairness, is_near, training_task
+from tiebreak.learn.noise import fits_noise
 from tiebreak.learn.samples import Samples, groups_of, held_out, named, warn_if_far
 from tiebreak.objectives import Objective
 from tiebreak.problem import Problem
@@ -131,27 +132,18 @@ class TieBreaker(Solver):
         return frontier(fit.problem.exact, x0=fit.result.x, progress=bool(self.verbose))
 
     def _warn_of_noise(self, samples: Samples, fits: list[Fit]) -> None:
-        """Warn if a model fits noise and the user has chosen nothing that would prevent it.
-
-        With k coefficients that are free, generalised cross-validation expects 1/(1 − k/n)² times the training loss on new
-        samples. It should be less than the loss of a constant model.
-        """
+        """Warn if a model fits noise and the user has chosen nothing that would prevent it."""
         alone = self.secondary == "auto" and samples.validation is None and samples.all is None
-        if not (alone and isinstance(self.constraint, str) and self.constraint in NORMS and self.radius is None):
-            return
-        for fit in fits:
-            n, k = fit.task.data.weights.size, int(np.count_nonzero(fit.model[0]))
-            problem, free = fit.problem, max(1.0 - k / n, 0.0)
-            if 2 * k >= n and not problem.is_near and fit.result.lower >= free**2 * problem.lower.value(problem.center):
-                warnings.warn(
-                    f"{k} coefficients are fitted to {n} samples, and so is their noise: new samples are likely to be"
-                    f" predicted no better than by a constant. Let {type(self).__name__}CV choose `radius` and `keep`, or"
-                    ' give one of them (keep=0.9), validation data (`X_val`, `y_val`) or `secondary`; secondary="l2" is'
-                    " what is done now",
-                    UserWarning,
-                    stacklevel=3,
-                )
-                return
+        default = isinstance(self.constraint, str) and self.constraint in NORMS and self.radius is None and not is_near(self)
+        if alone and default and any(fits_noise(fit, self.fit_intercept) for fit in fits):
+            n, d = samples.train.X.shape
+            warnings.warn(
+                f"{d} coefficients are fitted to {n} samples, and so is their noise: new samples are likely to be predicted"
+                f" no better than by a constant. Let {type(self).__name__}CV choose `radius` and `keep`, or give one of them"
+                ' (keep=0.9), validation data (`X_val`, `y_val`) or `secondary`; secondary="l2" is what is done now',
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 class TieBreakRegressor(OneModel, TieBreaker):
