@@ -27,7 +27,7 @@ class Near(NamedTuple):
     lower: float  # g*
     upper: float  # f*(ε)
     doubt: float  # by how much it may be wrong because the level is not quite kept
-    units: tuple[float, float]  # f and g at the middle of the set
+    units: tuple[float, float]  # f and g at the centroid of the set, from which `keep` measures
 
 
 def near_tie(case: Case, seed: int) -> Near:
@@ -36,8 +36,8 @@ def near_tie(case: Case, seed: int) -> Near:
     domain, d = case.make(rng, min(SIZE, case.largest))
     (upper, f), (lower, g) = (loss(bool(seed >> bit & 1), d, float(domain.diameter), rng) for bit in (0, 1))
     share = 10.0 ** rng.uniform(-3.0, -1.0)
-    middle = domain.middle(d)
-    units = upper.value(middle), lower.value(middle)
+    start = domain.centroid(d)
+    units = upper.value(start), lower.value(start)
     x = float(domain.diameter) * cvxpy.Variable(d)
     rows = case.constraints(domain, x)
     least = min(solve(g(x), rows, units[1]), units[1])

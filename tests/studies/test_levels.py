@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tiebreak import METHODS
 from tiebreak.cli import app
 from tiebreak.studies import levels
 from tiebreak.studies.claims import Verdict
@@ -23,6 +24,14 @@ def counts(tmp_path):
     path = tmp_path / "bus.json"
     path.write_text(json.dumps({"nodes": [{"y": row} for row in COUNTS.tolist()]}))
     return path
+
+
+VARIANTS = {"auto", "sbcgi-m", "sbcgf-m", "dbgd-storm", "dbgd-spider"}  # of methods that are run
+
+
+def test_every_method_that_takes_near_ties_is_run():
+    able = {name for name, method in METHODS.items() if method.near_ties}
+    assert set(levels.METHODS.values()) == able - VARIANTS
 
 
 def finished(proven, within, error, seeds=10):
