@@ -185,12 +185,18 @@ class Planted(NamedTuple):
         """Return it as a problem of the library."""
         return tiebreak.Problem(self.upper.recipe.make(), self.lower.recipe.make(), self.domain.make(), self.tolerance)
 
-    def truth(self, tolerance: float) -> Truth:
-        """Return what is known for any tolerance: points that are within it are not better than f* of it."""
-        level = self.lower_least + Fraction(tolerance)
+    @property
+    def gain(self) -> Fraction:
+        """g in the middle of the set, less g*."""
+        return self.lower.value(self.domain.make().middle(self.x.size)) - self.lower_least
+
+    def truth(self, tolerance: float, keep: float = 1.0) -> Truth:
+        """Return what is known for any tolerance, or share: points that are within it are not better than f* of it."""
+        epsilon = Fraction(tolerance) if keep == 1.0 else (1 - Fraction(keep)) * max(self.gain, Fraction(0))
+        level = self.lower_least + epsilon
         within = tuple(point for point in (self.x, *self.others) if self.lower.value(point) <= level)
         most = min((self.upper.value(point) for point in within), default=None)
-        return Truth(most, self.upper_least if tolerance <= self.epsilon else None, level, within)
+        return Truth(most, self.upper_least if epsilon <= self.epsilon else None, level, within)
 
     def __str__(self) -> str:
         parts = [f"upper={self.upper.recipe}", f"lower={self.lower.recipe}", f"domain={self.domain}"]

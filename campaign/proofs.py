@@ -99,14 +99,17 @@ def judge(trial: Round, planted: Planted, given: np.ndarray, certificate: Any, s
 
 def falsehoods(planted: Planted, x: np.ndarray, certificate: Any) -> Iterator[str]:
     """Yield each claim of a certificate of x that is false, for the tolerance that it is for."""
-    truth, g_least = planted.truth(certificate.tolerance), planted.lower_least
+    truth, g_least = planted.truth(certificate.floors.tolerance, certificate.floors.keep), planted.lower_least
     f, g = planted.upper.value(x), planted.lower.value(x)
     floors, level = certificate.floors, truth.level
     most = [  # claims that something is at most this
         ("lower_gap_bound", certificate.lower_gap_bound, g - g_least, abs(g) + abs(g_least)),
         ("floors.best_lower", floors.best_lower, g_least, abs(g_least)),
     ]
-    least = [("floors.lower", floors.lower, g_least)]
+    least = [("floors.lower", floors.lower, g_least), ("aim", floors.aim, level)]
+    most.append(("level", floors.level, level, abs(level)))
+    if below(-certificate.tolerance, g_least - level, abs(level) + abs(g_least)):
+        yield shown("tolerance", certificate.tolerance, ">", level - g_least, abs(level) + abs(g_least))
     if truth.most is not None:
         most.append(("upper_gap_bound", certificate.upper_gap_bound, f - truth.most, abs(f) + abs(truth.most)))
         least.append(("floors.upper", floors.upper, truth.most))

@@ -33,12 +33,15 @@ def compiled_runs(trial: Round, name: str) -> None:
     one_run(trial, plant(trial.rng, name, largest=6, kinds=("LeastSquares",)), "auto", 20 * BUDGET)
 
 
-def one_run(trial: Round, planted: Planted, method: str, budget: int) -> None:
-    """Run a method on a planted problem; what it refuses by a ValueError it does not claim."""
+def one_run(trial: Round, planted: Planted, method: str, budget: int, keep: float | None = None) -> None:
+    """Run a method on a planted problem, or with a share; what it refuses by a ValueError it does not claim."""
     seed = int(trial.rng.integers(2**31))
     script, start = str(planted), None
     try:
         problem = planted.make()
+        if keep is not None:
+            problem = problem._replace(tolerance=0.0, keep=keep)
+            script += f"\nproblem = problem._replace(tolerance=0.0, keep={keep!r})"
         start = start_of(trial.rng, planted, problem)
         script += f"\nresult = tiebreak.minimize(problem, {method!r}, max_queries={budget}, seed={seed}, x0={text(start)})"
         script += "\nx, c = result.x, result.certificate"

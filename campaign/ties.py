@@ -24,6 +24,7 @@ from tiebreak.engine import interpreted
 
 PROBLEMS = 4  # problems per round
 KEPT = 0.3  # share of the certificates whose floors the next ones start from, often of another tolerance
+SHARES = 0.3  # share of the points at which a share is said in place of a tolerance
 BUNDLES = 0.01  # share of the points that are known with several half-spaces
 SECONDS = 20  # after which a path on a handful of variables is said not to end
 METHODS = [name for name, method in tiebreak.METHODS.items() if method.near_ties]
@@ -45,9 +46,11 @@ def proofs_at_points(trial: Round, name: str) -> None:
             continue
         floors, script = tiebreak.Floors(), f"{planted}\nmade, floors = problem, tiebreak.Floors()"
         for x, bundle in candidates(rng, planted, made):
-            tolerance = a_tolerance(rng, planted)
-            problem = made._replace(tolerance=tolerance)
-            script += f"\nproblem, x = made._replace(tolerance={tolerance!r}), {text(x)}"
+            allowed = {"tolerance": a_tolerance(rng, planted), "keep": 1.0}
+            if rng.random() < SHARES:
+                allowed = {"tolerance": 0.0, "keep": a_share(rng, planted)}
+            problem = made._replace(**allowed)
+            script += f"\nproblem, x = made._replace(**{allowed}), {text(x)}"
             script += f"\nc = tiebreak.certify(problem, x, bundle={bundle}, floors=floors, check=False)"
             try:
                 with interpreted():
@@ -81,13 +84,27 @@ def a_tolerance(rng: Generator, planted: Planted) -> float:
     return planned
 
 
+def a_share(rng: Generator, planted: Planted) -> float:
+    """Return mostly the share that stands for the planted tolerance, up to a rounding, and else any."""
+    planned = 1.0 - float(planted.epsilon / planted.gain) if planted.gain >= planted.epsilon else 0.5
+    match rng.integers(8):
+        case 0:
+            return float(rng.random())
+        case 1:
+            return float(rng.choice([0.0, 1e-20, 0.5, 0.999999999, np.nextafter(1.0, 0.0)]))
+        case 2 | 3:
+            return float(min(np.nextafter(planned, rng.choice([0.0, 1.0])), 1.0))
+    return planned
+
+
 @kind("runs of near ties", each=METHODS, weight=3.0)
 def planted_runs(trial: Round, method: str) -> None:
     """Run a method on a planted problem, interpreted, and compare what the result proves with the truth."""
     name = str(trial.rng.choice(CORNERS if method == "active-set" else list(SETS)))
     kinds = PATHS if method == "active-set" else KINDS
     with interpreted():
-        one_run(trial, plant_near(trial.rng, name, largest=6, kinds=kinds), method, BUDGET)
+        planted = plant_near(trial.rng, name, largest=6, kinds=kinds)
+        one_run(trial, planted, method, BUDGET, a_share(trial.rng, planted) if trial.rng.random() < SHARES else None)
 
 
 @kind("paths", each=CORNERS, weight=3.0)

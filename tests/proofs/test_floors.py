@@ -83,6 +83,7 @@ def test_a_level_lies_between_what_is_proven_to_keep_it_and_what_is_proven_to_ex
     assert floors.epsilon >= 0.0
     assert Fraction(floors.epsilon) <= epsilon
     assert Fraction(truth.lower) + Fraction(floors.room) <= level
+    assert Fraction(floors.aim) <= level
     assert Fraction(floors.level) >= level
     assert floors.level >= truth.best_lower
     assert floors.aim <= floors.level

@@ -131,9 +131,9 @@ class Records:
             return None
         floors, objective, kept = certificate.floors, self.prover.problem.lower, 0.0
         level = floors.aim - RETREAT * floors.room
-        if certificate.within is False and not self._least < level:
+        if certificate.within is False and not self._least <= level:
             level = self._least + UNPROVEN_SHARE * floors.epsilon
-        if not self._least < level < certificate.lower:
+        if not self._least <= level < certificate.lower:
             return None
         level -= 2.0 * objective.survey(self.x).value_error
 

@@ -110,8 +110,8 @@ class Floors(NamedTuple):
 
     @property
     def aim(self) -> float:
-        """The largest value of g that is proven to keep the level; −∞ if nothing bounds g* from below."""
-        return self.lower + self.room if self.lower > -math.inf else -math.inf
+        """The largest value of g that is proven to keep the level, rounded down; −∞ if nothing bounds g* from below."""
+        return max(math.nextafter(self.lower + self.room, -math.inf), self.lower) if self.lower > -math.inf else -math.inf
 
     @property
     def level(self) -> float:
