@@ -61,7 +61,10 @@ def _draw_band(axes: Axes, front: Frontier) -> None:
         axes.plot(knee.tolerance, knee.upper, "o", color=COLOURS[5], markersize=9, fillstyle="none", label="knee")
     if exact:
         axes.axhline(exact[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label="exact tie, ε = 0")
-    for name, value, colour in (("g", front.lower_alone.upper, COLOURS[2]), ("f", front.upper_alone.upper, COLOURS[7])):
+    for name, end, colour in (("g", front.lower_alone, COLOURS[2]), ("f", front.upper_alone, COLOURS[7])):
+        if end is None:
+            continue
+        value = end.certificate.upper
         where = "" if low <= value <= high else f": {value:.2g}, far {'above' if value > high else 'below'}"
         lines = axes.axhline(value, color=colour, linewidth=1.0, linestyle=":", label=f"{name} alone{where}")
         lines.set_visible(not where)
