@@ -478,20 +478,37 @@ def test_it_prints_as_a_table():
     assert "also" not in str(frontier(TOY, [0.1]))
 
 
-def test_it_is_drawn_with_its_band_and_a_second_axis():
+def labelled(axes):
+    return {line.get_label().partition(":")[0]: line for line in axes.lines}
+
+
+def test_it_is_drawn_with_its_band_both_ends_and_a_second_axis():
     front = found("ball")
     axes, below = front.plot().axes
     assert axes.get_xscale() == "log"
-    lines = {line.get_label(): line for line in axes.lines}
-    assert {"f at the answers", "exact tie, ε = 0"} <= set(lines)
-    assert any(label.startswith("g alone") for label in lines)
-    assert any(label.startswith("f alone") for label in lines)
+    lines = labelled(axes)
+    assert {"f at the answers", "exact tie, ε = 0", "g alone", "f alone"} <= set(lines)
     np.testing.assert_array_equal(lines["f at the answers"].get_ydata(), [point.upper for point in front.points[1:]])
+    assert lines["f alone"].get_ydata()[0] == front.upper_alone.certificate.upper
     assert axes.get_legend().get_texts()[0].get_text() == "f* lies here: proven"
     (shares,) = axes.child_axes
     assert "g(centre) − g*" in shares.get_xlabel()
-    curve = below.lines[0]
-    np.testing.assert_array_equal(curve.get_ydata(), [point.also for point in front.points[1:]])
+    assert "g(x) ≤ g* + ε" in below.get_xlabel()
+    others = labelled(below)
+    np.testing.assert_array_equal(others["also, at the answers"].get_ydata(), [point.also for point in front.points[1:]])
+    assert others["g alone"].get_ydata()[0] == front.lower_alone.also
+    assert others["f alone"].get_ydata()[0] == front.upper_alone.also
+
+
+def test_no_label_lies_on_another_or_on_the_curves():
+    figure = found("ball").plot()
+    figure.draw_without_rendering()
+    above, below = (panel.get_window_extent() for panel in figure.axes)
+    assert above.y0 > below.y1
+    for panel in figure.axes:
+        legend = panel.get_legend().get_window_extent()
+        assert legend.x0 >= panel.get_window_extent().x1
+        assert legend.x1 <= figure.bbox.x1
 
 
 def test_ends_that_are_far_away_are_named_and_do_not_stretch_the_axis():
