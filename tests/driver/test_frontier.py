@@ -230,6 +230,21 @@ def test_the_answer_for_a_tolerance_keeps_it():
         frontier(TOY, [0.01]).at(0.001)
 
 
+@pytest.mark.parametrize("name", ["ball", "one minimiser", "ball, logistic g"])
+def test_a_share_that_is_kept_is_what_minimize_keeps(name):
+    problem = PROBLEMS[name][0]
+    gain = found(name).gain
+    front = frontier(problem._replace(keep=0.5), [0.01 * gain, 0.1 * gain])  # its own share is left aside
+    assert front.problem.keep == 1.0
+    for keep in (0.99, 0.9):
+        single = minimize(problem._replace(keep=keep), "active-set")
+        kept = front.at(keep=keep - 1e-9)
+        assert kept.tolerance == pytest.approx(single.tolerance, rel=1e-6)
+        assert kept.upper == pytest.approx(single.upper, abs=2e-6 * unit(name))
+        assert kept.within
+        assert single.within
+
+
 def test_the_knee_is_where_more_of_g_begins_to_buy_little():
     front = frontier(PROBLEMS["one minimiser"][0], np.geomspace(1e-3, 5.0, 10))
     at, upper = np.array([(math.log(point.tolerance), point.upper) for point in front.points]).T

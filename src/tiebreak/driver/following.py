@@ -14,7 +14,7 @@ import numpy as np
 
 from tiebreak.active.scope import fits
 from tiebreak.driver import checkpoint as checkpoints
-from tiebreak.driver.frontier import End, Frontier, keeping
+from tiebreak.driver.frontier import Frontier, FrontierEnd, keeping
 from tiebreak.driver.frontier_store import FRONTIER, Store
 from tiebreak.driver.limits import DEFAULT_QUERIES, checked_tol, start_of
 from tiebreak.driver.minimize import minimize
@@ -167,8 +167,8 @@ class _Walk:
         self._fits = fits(problem, math.inf)
         self._results: list[Result] = []
         self._others: list[float] = []
-        self._lower_alone: End | None = None
-        self._upper_alone: End | None = None
+        self._lower_alone: FrontierEnd | None = None
+        self._upper_alone: FrontierEnd | None = None
         self._done = 0  # runs
         self._last: Any = None  # what the next run begins with
 
@@ -203,7 +203,7 @@ class _Walk:
         self._results.append(replace(found, memory=None))  # it may be large, and serves the next run alone
         self._last = found
 
-    def _minimise_lower(self) -> End:
+    def _minimise_lower(self) -> FrontierEnd:
         """Find a minimiser of g alone, if the first answer was not found by way of one."""
         first, problem = self._last, self._problem
         if isinstance(first, Result) and first.memory is not None:
@@ -223,13 +223,13 @@ class _Walk:
             found = self._run("f alone", problem._replace(upper=problem.lower, lower=problem.upper), x0)
             self._upper_alone = self._end(found.x, found.certificate.floors.lower)
 
-    def _end(self, x: np.ndarray, least: float) -> End:
+    def _end(self, x: np.ndarray, least: float) -> FrontierEnd:
         """Return what is known of a point that minimises one level alone."""
         if self._exact:
             certificate = keeping(self._problem, x, self._results[-1].certificate.floors if self._results else NOTHING)
         else:
             certificate = certify(self._problem, x, check=False)
-        return End(certificate, least, math.nan if self._measure is None else self._measure(x))
+        return FrontierEnd(certificate, least, math.nan if self._measure is None else self._measure(x))
 
     @cached_property
     def _gain(self) -> float:

@@ -59,7 +59,7 @@ class FrontierPoint(NamedTuple):
     result: Result
 
 
-class End(NamedTuple):
+class FrontierEnd(NamedTuple):
     """A point that minimises one level alone.
 
     Attributes
@@ -89,7 +89,7 @@ class Frontier:
         The answers, in the order of growing tolerances.
     others : tuple of float
         The third objective at them; empty if there is none.
-    lower_alone, upper_alone : End or None
+    lower_alone, upper_alone : FrontierEnd or None
         At a minimiser of g alone, and of f alone; None if it was not sought, as where f is not convex, or not reached.
     gain : float
         g(centre) − g*, up to rounding: what shares are of.
@@ -100,8 +100,8 @@ class Frontier:
     problem: Problem
     results: tuple[Result, ...]
     others: tuple[float, ...]
-    lower_alone: End | None
-    upper_alone: End | None
+    lower_alone: FrontierEnd | None
+    upper_alone: FrontierEnd | None
     gain: float
     status: str
 
@@ -269,7 +269,7 @@ def _sampled(problem: Problem) -> bool:
     return bool(problem.upper.endless or problem.lower.endless)
 
 
-def _end_row(name: str, end: End, floor: float, ceiling: float) -> dict[str, Any]:
+def _end_row(name: str, end: FrontierEnd, floor: float, ceiling: float) -> dict[str, Any]:
     found = end.certificate
     values: Sequence[float] = (math.nan, math.nan, found.upper, found.lower, found.lower_gap_bound, floor, ceiling, end.also)
     keys = ("tolerance", "share", "upper", "lower", "lower_gap_bound", "floor", "ceiling", "also")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tiebreak.driver.frontier import End, Frontier
+    from tiebreak.driver.frontier import Frontier, FrontierEnd
 
 GRID = 240  # tolerances at which the band is drawn
 WIDE = 30.0  # ratio of the largest to the smallest value from which on an axis is logarithmic
@@ -80,7 +80,7 @@ def _draw_band(axes: Axes, front: Frontier) -> None:
     axes.set_ylabel("f")
 
 
-def _ends(front: Frontier) -> list[tuple[str, End, str]]:
+def _ends(front: Frontier) -> list[tuple[str, FrontierEnd, str]]:
     """Return both ends, as far as they are known, with their names and colours."""
     ends = (("g", front.lower_alone, COLOURS[2]), ("f", front.upper_alone, COLOURS[7]))
     return [(name, end, colour) for name, end, colour in ends if end is not None]
