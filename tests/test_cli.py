@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
+import pandas
+import pytest
 from typer.testing import CliRunner
 
 import tiebreak
@@ -94,3 +97,75 @@ def test_the_frontier_says_what_it_cannot_take(tmp_path):
         done = CliRunner().invoke(app, ["frontier", *arguments], env={"COLUMNS": "300"})
         assert done.exit_code == 2
         assert message in done.output
+
+
+def tables(folder, classes=False):
+    """Write tables of three samples of one linear model, two as CSV and one as Parquet."""
+    rng = np.random.default_rng(0)
+    paths = []
+    for name, n in (("train.csv", 40), ("validation.parquet", 20), ("test.csv", 60)):
+        frame = pandas.DataFrame(rng.standard_normal((n, 6)), columns=list("abcdef"))
+        y = frame["a"] - 0.5 * frame["b"] + 0.3 * rng.standard_normal(n)
+        frame.insert(2, "y", (y > 0).astype(int) if classes else y)
+        path = folder / name
+        frame.to_parquet(path) if name.endswith("parquet") else frame.to_csv(path, index=False)
+        paths.append(str(path))
+    return paths
+
+
+@pytest.mark.parametrize("loss", ["squares", "logistic", "huber"])
+def test_the_frontier_of_files_is_that_of_their_losses(loss, tmp_path):
+    train, validation, test = tables(tmp_path, classes=loss == "logistic")
+    out, table, kept = (tmp_path / name for name in ("frontier.svg", "frontier.csv", "frontier.npz"))
+    arguments = ["frontier", "--lower", train, "--upper", validation, "--also", test, "--target", "y", "--loss", loss]
+    arguments += ["--radius", "1", "--points", "3", "--out", str(out), "--table", str(table), "--checkpoint", str(kept)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "40 rows, 6 features" in done.stdout
+    frames = [pandas.read_csv(train), pandas.read_parquet(validation), pandas.read_csv(test)]
+    kind = {"squares": tiebreak.LeastSquares, "logistic": tiebreak.Logistic, "huber": tiebreak.Huber}[loss]
+    lower, upper, also = (kind(frame.drop(columns="y").to_numpy(), frame["y"].to_numpy(dtype=float)) for frame in frames)
+    front = tiebreak.frontier(tiebreak.Problem(upper, lower, tiebreak.L1Ball(1.0)), points=3, also=also)
+    rows = pandas.read_csv(table)
+    assert rows["name"].tolist()[0] == "g alone"
+    assert rows["name"].tolist()[-1] == "f alone"
+    np.testing.assert_allclose(rows["upper"][1:-1], [point.upper for point in front.points], rtol=1e-12)
+    np.testing.assert_allclose(rows["also"][1:-1], [point.also for point in front.points], rtol=1e-12)
+    assert (rows["floor"][1:-1] <= rows["upper"][1:-1] * (1 + 1e-6)).all()
+    assert out.read_text().startswith("<?xml")
+    again = CliRunner().invoke(app, arguments)  # is read from the checkpoint
+    assert again.stdout == done.stdout
+
+
+def test_the_frontier_of_files_says_what_is_wrong_with_them(tmp_path):
+    train, validation, test = tables(tmp_path)
+    (tmp_path / "words.csv").write_text("a,b,y,c,d,e,f\n1,2,3,4,5,6,red\n")
+    (tmp_path / "fewer.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "empty.csv").write_text("a,b,y,c,d,e,f\n1,2,3,4,5,6,\n")
+    both = ["--lower", train, "--upper", validation]
+    for arguments, message in [
+        ([*both], "must be given with the others"),
+        (["--lower", train, "--target", "y"], "must be given with the others"),
+        (["--also", test], "must be given with the others"),
+        ([*both, "--target", "y", "--data", "pageviews"], "either this or files"),
+        ([*both, "--target", "z"], "must have a column 'z'"),
+        ([*both, "--target", "y", "--loss", "hinge"], "--loss"),
+        ([*both, "--target", "y", "--loss", "logistic"], "column 'y': `y` must hold labels"),
+        ([*both, "--target", "y", "--loss", "huber", "--delta", "-1"], "`delta`"),
+        ([*both, "--target", "y", "--also", str(tmp_path / "absent.csv")], "must name an existing file"),
+        ([*both, "--target", "y", "--also", str(tmp_path / "words.csv")], "'f' is 'red' in row 1"),
+        ([*both, "--target", "y", "--also", str(tmp_path / "fewer.csv")], "lacks 'b', 'c', 'd', 'e', 'f'"),
+        ([*both, "--target", "y", "--also", str(tmp_path / "empty.csv")], "'f' is missing or NaN in row 1"),
+        ([*both, "--target", "y", "--table", train], "is read, and would be overwritten"),
+        ([*both, "--target", "y", "--table", str(tmp_path / "no" / "t.csv")], "there is no folder"),
+    ]:
+        out = str(tmp_path / "frontier.png")
+        done = CliRunner().invoke(app, ["frontier", "--out", out, *arguments], env={"COLUMNS": "400"})
+        assert done.exit_code == 2, (arguments, done.output)
+        assert message in done.output, (arguments, done.output)
+
+
+def test_the_help_says_what_is_done_about_an_intercept():
+    done = CliRunner().invoke(app, ["frontier", "--help"], env={"COLUMNS": "400"})
+    assert "no intercept is added" in done.stdout
+    assert "nothing is centred, scaled or encoded" in done.stdout

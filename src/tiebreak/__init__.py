@@ -29,7 +29,8 @@ from tiebreak.domains import (
 )
 from tiebreak.driver.checkpoint import CheckpointError
 from tiebreak.driver.compare import MethodTable, compare
-from tiebreak.driver.frontier import Frontier, FrontierPoint, frontier
+from tiebreak.driver.following import frontier
+from tiebreak.driver.frontier import Frontier, FrontierEnd, FrontierPoint
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.path import Path, PathPoint, path
 from tiebreak.driver.records import Snapshot
@@ -150,6 +151,7 @@ __all__ = [
     "FiniteSum",
     "Floors",
     "Frontier",
+    "FrontierEnd",
     "FrontierPoint",
     "GradientError",
     "GradientReport",

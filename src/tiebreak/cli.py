@@ -7,13 +7,32 @@ import math
 import shutil
 import textwrap
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from tiebreak.methods import Method
+    from tiebreak.studies.near_ties import Losses
+
+
+FRONTIER_HELP = (
+    "Show what a little of the training loss buys of the validation loss; print a table and write a figure.\n\n"
+    "For data of your own: --lower train.csv --upper validation.csv --target y. Columns are taken as they are: nothing is"
+    " centred, scaled or encoded, and no intercept is added. For an intercept, add a column of ones to all files; its"
+    " coefficient counts for the radius as the others do."
+)
+
+
+class Loss(StrEnum):
+    """A loss of a linear model."""
+
+    squares = "squares"
+    logistic = "logistic"
+    huber = "huber"
+
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Break the tie among equally good models.")
 
@@ -33,32 +52,81 @@ def demo(
     run(out, max_queries, seed, typer.echo)
 
 
-@app.command()
+@app.command(help=FRONTIER_HELP)
 def frontier(
     data: Annotated[
-        str, typer.Option(help="pageviews, montevideo:PATH, wikimath or wikimath:PATH.", metavar="KIND[:PATH]")
-    ] = "pageviews",
+        str | None,
+        typer.Option(help="pageviews (by default), montevideo:PATH, wikimath or wikimath:PATH.", metavar="KIND[:PATH]"),
+    ] = None,
+    lower: Annotated[Path | None, typer.Option(help="In place of --data: a CSV or Parquet file with the data of g.")] = None,
+    upper: Annotated[Path | None, typer.Option(help="A file with the data of f, and the same columns.")] = None,
+    also: Annotated[Path | None, typer.Option(help="A file on which the loss is evaluated along the curve.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column to predict; all others are features.")] = None,
+    loss: Annotated[Loss, typer.Option(help="The loss of both files; logistic: targets are -1 and 1, or 0 and 1.")] = (
+        Loss.squares
+    ),
+    delta: Annotated[
+        float, typer.Option(help="Residual from which on the Huber loss is linear, in units of the target.")
+    ] = 1.0,
     out: Annotated[Path, typer.Option(help="The figure to write.")] = Path("frontier.png"),
+    table: Annotated[Path | None, typer.Option(help="A CSV file to write the table to.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="A file to save points to, and to continue from.")] = None,
     points: Annotated[int, typer.Option(help="How many tolerances above 0.", min=2)] = 12,
-    radius: Annotated[float, typer.Option(help="Radius of the l1 ball.")] = 10.0,
-    seed: Annotated[int, typer.Option(help="Seed of the data and the split.", min=0)] = 0,
+    radius: Annotated[float, typer.Option(help="Radius of the l1 ball of models.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Seed of the data and the split; for --data alone.", min=0)] = 0,
 ) -> None:
     """Show what a little of the training loss buys of the validation loss; print a table and write a figure."""
-    from tiebreak.studies.near_ties import SOURCES, run
-    from tiebreak.studies.sources import chosen
+    from tiebreak.studies.near_ties import run
 
     _check_figure(out)
+    for file, option in ((out, "--out"), (table, "--table"), (checkpoint, "--checkpoint")):
+        if file is not None and not file.parent.is_dir():
+            raise typer.BadParameter(f"there is no folder {file.parent}", param_hint=option)
+        if file is not None and any(read is not None and _same_file(file, read) for read in (lower, upper, also)):
+            raise typer.BadParameter(f"{file} is read, and would be overwritten", param_hint=option)
     if not 0.0 < radius < math.inf:
         raise typer.BadParameter(f"must be a positive number, got {radius}", param_hint="--radius")
+    files = {"--lower": lower, "--upper": upper, "--also": also, "--target": target}
+    if any(value is not None for value in files.values()):
+        losses = _losses_of_files(data, files, loss, delta)
+    else:
+        losses = _losses_of_source(data or "pageviews", seed)
     try:
-        source = chosen(data, SOURCES)
-    except (ValueError, OSError, ImportError) as error:
-        raise typer.BadParameter(str(error), param_hint="--data") from None
-    try:
-        run(source, out, points, radius, seed, typer.echo)
+        run(losses, points, radius, typer.echo, out=out, table=table, checkpoint=checkpoint)
     except KeyboardInterrupt:
         typer.echo("Interrupted before the first point was done.", err=True)
         raise typer.Exit(130) from None
+    except ValueError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _losses_of_source(data: str, seed: int) -> Losses:
+    from tiebreak.studies.near_ties import SOURCES, of_source
+    from tiebreak.studies.sources import chosen
+
+    try:
+        return of_source(chosen(data, SOURCES), seed)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error), param_hint="--data") from None
+
+
+def _losses_of_files(data: str | None, files: dict[str, Any], loss: str, delta: float) -> Losses:
+    from tiebreak.studies.near_ties import of_files
+
+    if data is not None:
+        raise typer.BadParameter("either this or files are given, --lower and --upper", param_hint="--data")
+    for option in ("--lower", "--upper", "--target"):
+        if files[option] is None:
+            raise typer.BadParameter("must be given with the others: --lower, --upper and --target", param_hint=option)
+    try:
+        return of_files(files["--lower"], files["--upper"], files["--also"], files["--target"], loss, delta)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error), param_hint="--lower, --upper or --also") from None
 
 
 def _check_figure(out: Path) -> None:

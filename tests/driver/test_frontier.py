@@ -25,6 +25,7 @@ from tiebreak import (
     Problem,
     Simplex,
     SquaredNorm,
+    Status,
     Stream,
     frontier,
     minimize,
@@ -32,7 +33,7 @@ from tiebreak import (
 from tiebreak.driver.band import Band, Bound
 from tiebreak.engine import interpreted
 
-MODULE = importlib.import_module("tiebreak.driver.frontier")
+MODULE = importlib.import_module("tiebreak.driver.following")
 RNG = np.random.default_rng(0)
 A, a = RNG.standard_normal((5, 9)), RNG.standard_normal(5)
 B, b = RNG.standard_normal((12, 9)), RNG.standard_normal(12)
@@ -146,10 +147,12 @@ def test_both_ends_are_those_of_one_level_alone(name):
     upper, lower, rows = PROBLEMS[name][1](x)
     least_upper = cvxpy.Problem(cvxpy.Minimize(upper), rows).solve(**TIGHT)
     least_lower = cvxpy.Problem(cvxpy.Minimize(lower), rows).solve(**TIGHT)
-    assert front.upper_alone.upper == pytest.approx(least_upper, abs=1e-6)
-    assert front.lower_alone.lower == pytest.approx(least_lower, abs=1e-6)
+    assert front.upper_alone.certificate.upper == pytest.approx(least_upper, abs=1e-6)
+    assert front.lower_alone.certificate.lower == pytest.approx(least_lower, abs=1e-6)
+    assert front.lower_alone.least <= least_lower + 1e-8
+    assert front.upper_alone.also == pytest.approx(SquaredNorm().value(front.upper_alone.certificate.x))
     assert front.least_upper <= least_upper + 1e-8
-    assert front.gain == pytest.approx(problem.lower.value(problem.center) - least_lower, abs=1e-6)
+    assert front.gain == pytest.approx(problem.lower.value(problem.reference) - least_lower, abs=1e-6)
     assert all(point.floor >= front.least_upper for point in front.points)
 
 
@@ -227,6 +230,21 @@ def test_the_answer_for_a_tolerance_keeps_it():
         frontier(TOY, [0.01]).at(0.001)
 
 
+@pytest.mark.parametrize("name", ["ball", "one minimiser", "ball, logistic g"])
+def test_a_share_that_is_kept_is_what_minimize_keeps(name):
+    problem = PROBLEMS[name][0]
+    gain = found(name).gain
+    front = frontier(problem._replace(keep=0.5), [0.01 * gain, 0.1 * gain])  # its own share is left aside
+    assert front.problem.keep == 1.0
+    for keep in (0.99, 0.9):
+        single = minimize(problem._replace(keep=keep), "active-set")
+        kept = front.at(keep=keep - 1e-9)
+        assert kept.tolerance == pytest.approx(single.tolerance, rel=1e-6)
+        assert kept.upper == pytest.approx(single.upper, abs=2e-6 * unit(name))
+        assert kept.within
+        assert single.within
+
+
 def test_the_knee_is_where_more_of_g_begins_to_buy_little():
     front = frontier(PROBLEMS["one minimiser"][0], np.geomspace(1e-3, 5.0, 10))
     at, upper = np.array([(math.log(point.tolerance), point.upper) for point in front.points]).T
@@ -246,7 +264,7 @@ def test_a_first_point_or_result_is_taken():
 
 def test_tolerances_beyond_all_that_g_varies_are_f_alone():
     front = frontier(PROBLEM, [1e3])
-    assert front.points[0].upper == pytest.approx(front.upper_alone.upper, abs=1e-6)
+    assert front.points[0].upper == pytest.approx(front.upper_alone.certificate.upper, abs=1e-6)
     assert front.points[0].ceiling - front.points[0].floor <= 1e-6
 
 
@@ -316,23 +334,90 @@ def test_bad_arguments_of_at_are_named(arguments, message):
         found("ball").at(**arguments)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-def test_problems_that_the_active_set_does_not_take_are_refused_with_a_remedy():
-    with pytest.raises(ValueError, match=r"`problem` has no frontier .* hull of its corners.* Minimise f \+ λ g"):
-        frontier(PROBLEM._replace(domain=L2Ball(1.0)))
-    function = FiniteSum(1, 9, lambda x, indices: (float(x @ x), 2.0 * x), convex=True)
-    with pytest.raises(ValueError, match="the curvature of the upper objective"):
-        frontier(PROBLEM._replace(upper=function))
-    mixed = PROBLEM.upper + 10.0 * PROBLEM.lower  # what the error proposes
-    result = minimize(Problem(mixed, PROBLEM.lower, L2Ball(1.0)), "fista", max_queries=100_000)
-    x = cvxpy.Variable(9)
-    upper, lower, _ = PROBLEMS["ball"][1](x)
-    best = cvxpy.Problem(cvxpy.Minimize(upper + 10 * lower), [cvxpy.norm2(x) <= 1.0]).solve(**TIGHT)
-    assert result.upper == pytest.approx(best, abs=1e-5)
-    with pytest.raises(ValueError, match="`problem` must not be one of a stream"):
-        frontier(PROBLEM._replace(upper=Stream.of_rows(lambda n, rng: (rng.standard_normal((n, 9)), np.zeros(n)), 9)))
+def test_what_is_no_problem_is_refused():
     with pytest.raises(ValueError, match="`problem`"):
         frontier("this")
+
+
+# Problems of other methods
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_where_the_active_set_does_not_fit_another_method_follows_the_curve():
+    problem = PROBLEM._replace(domain=L2Ball(1.0))
+    front = frontier(problem, points=4, max_queries=400_000, seed=3)
+    x = cvxpy.Variable(9)
+    upper, lower, _ = PROBLEMS["ball"][1](x)
+    ball = [cvxpy.norm2(x) <= 1.0]
+    best = cvxpy.Problem(cvxpy.Minimize(lower), ball).solve(**TIGHT)
+    assert sum(result.queries.total for result in front.results) <= 400_000
+    assert {result.method.name for result in front.results} == {"pb-apg"}
+    for point in front.points[2:]:
+        least_f = cvxpy.Problem(cvxpy.Minimize(upper), [*ball, lower <= best + point.tolerance]).solve(**TIGHT)
+        assert point.floor <= least_f + 1e-6
+        assert point.ceiling >= least_f - 1e-6
+        assert point.ceiling - point.floor <= 1e-3
+        assert point.result.within
+    assert front.upper_alone.least <= cvxpy.Problem(cvxpy.Minimize(upper), ball).solve(**TIGHT) + 1e-8
+
+
+def wavy(x, indices):
+    return float(np.sin(3.0 * x).sum()), 3.0 * np.cos(3.0 * x)
+
+
+def test_for_f_not_convex_only_what_is_proven_is_shown():
+    """f*(ε) falls, but is not convex: an answer that keeps its tolerance is a ceiling for larger ones, and no chord is."""
+    problem = PROBLEM._replace(upper=FiniteSum(1, 9, wavy, convex=False), domain=L1Ball(1.0))
+    front = frontier(problem, points=4, max_queries=40_000)
+    assert front.upper_alone is None
+    assert front.least_upper == -math.inf
+    for low, high in itertools.pairwise(front.points[1:]):
+        assert low.floor == -math.inf
+        assert low.ceiling == pytest.approx(low.upper, abs=1e-9)
+        assert front.band.ceiling(0.5 * (low.tolerance + high.tolerance)) == low.ceiling
+    assert "f alone" not in front.table()
+    assert front.plot().axes
+
+
+def rows(rng, n):
+    X = rng.standard_normal((n, 9))
+    return X, X @ np.linspace(-0.3, 0.3, 9) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("level", ["upper", "lower"])
+def test_a_stream_has_a_frontier_whose_bounds_hold_with_some_probability(level):
+    problem = PROBLEM._replace(**{level: Stream.of_rows(rows, 9)}, domain=L2Ball(1.0))
+    front = frontier(problem, points=3, max_queries=60_000)
+    assert len(front.points) == 4
+    assert all(result.certificate.confidence < 1.0 for result in front.results)
+    for point in front.points:
+        assert point.floor == point.result.certificate.floors.upper
+        assert point.floor <= point.upper + point.result.certificate.upper_error
+    assert "each bound holds with probability 0.95" in str(front)
+    assert front.plot().axes
+
+
+def test_tolerances_of_the_bounds_end_a_point_early():
+    problem = PROBLEM._replace(domain=L2Ball(1.0))
+    rough = frontier(problem, [0.01, 0.1], tol=(1e-1, 1e-1), max_queries=200_000)
+    fine = frontier(problem, [0.01, 0.1], tol=(1e-6, 1e-6), max_queries=200_000)
+    assert all(result.status is Status.CERTIFIED for result in rough.results)
+    assert sum(r.queries.total for r in rough.results) < sum(r.queries.total for r in fine.results)
+
+
+def test_a_budget_is_for_all_points_together():
+    front = frontier(PROBLEM, points=4, max_queries=4000)
+    assert sum(result.queries.total for result in front.results) <= 4000
+    assert all(result.within for result in front.results[1:])
+
+
+def test_each_point_continues_from_the_last():
+    """A dozen of points takes far fewer passes than all of them from nothing."""
+    problem = PROBLEMS["one minimiser"][0]
+    front = frontier(problem)
+    single = [minimize(problem._replace(tolerance=point.tolerance), "active-set") for point in front.points]
+    assert sum(result.iterations for result in front.results) <= 0.5 * sum(result.iterations for result in single)
+    assert all(result.memory is None for result in front.results)
 
 
 # Ctrl-C
@@ -358,18 +443,26 @@ def interrupting(monkeypatch, call, during):
 
 @pytest.mark.parametrize("during", [False, True])
 def test_ctrl_c_keeps_the_points_that_are_done(during, monkeypatch):
-    interrupting(monkeypatch, 4, during)  # f alone is the first
+    interrupting(monkeypatch, 3, during)
     front = frontier(PROBLEM, [0.001, 0.01, 0.1, 0.2], also=SquaredNorm())
-    assert [point.tolerance for point in front.points] == [0.1, 0.2]
-    assert front.status == "interrupted: Ctrl-C was pressed; 2 of 4 tolerances are done, the largest ones"
-    assert front.points[0].floor <= least("ball", 0.1) + 1e-6
-    assert front.points[0].also == pytest.approx(0.5 * float(front.points[0].result.x @ front.points[0].result.x))
+    assert [point.tolerance for point in front.points] == [0.001, 0.01]
+    assert front.status == "interrupted: Ctrl-C was pressed; 2 of 4 tolerances are done, the smallest ones"
+    assert front.upper_alone is None
+    assert front.points[1].floor <= least("ball", 0.01) + 1e-6
+    assert front.points[1].also == pytest.approx(0.5 * float(front.points[1].result.x @ front.points[1].result.x))
     assert str(front).endswith(front.status)
+    assert front.plot().axes
 
 
-@pytest.mark.parametrize("call", [1, 2])
-def test_ctrl_c_before_the_first_point_is_raised(call, monkeypatch):
-    interrupting(monkeypatch, call, during=True)
+def test_ctrl_c_while_f_alone_is_minimised_loses_no_point(monkeypatch):
+    interrupting(monkeypatch, 3, during=True)
+    front = frontier(PROBLEM, [0.01, 0.1])
+    assert len(front.points) == 2
+    assert front.status == "interrupted: Ctrl-C was pressed; 2 of 2 tolerances are done; f alone is not"
+
+
+def test_ctrl_c_before_the_first_point_is_raised(monkeypatch):
+    interrupting(monkeypatch, 1, during=True)
     with pytest.raises(KeyboardInterrupt):
         frontier(PROBLEM, [0.1])
 
@@ -400,20 +493,37 @@ def test_it_prints_as_a_table():
     assert "also" not in str(frontier(TOY, [0.1]))
 
 
-def test_it_is_drawn_with_its_band_and_a_second_axis():
+def labelled(axes):
+    return {line.get_label().partition(":")[0]: line for line in axes.lines}
+
+
+def test_it_is_drawn_with_its_band_both_ends_and_a_second_axis():
     front = found("ball")
     axes, below = front.plot().axes
     assert axes.get_xscale() == "log"
-    lines = {line.get_label(): line for line in axes.lines}
-    assert {"f at the answers", "exact tie, ε = 0"} <= set(lines)
-    assert any(label.startswith("g alone") for label in lines)
-    assert any(label.startswith("f alone") for label in lines)
+    lines = labelled(axes)
+    assert {"f at the answers", "exact tie, ε = 0", "g alone", "f alone"} <= set(lines)
     np.testing.assert_array_equal(lines["f at the answers"].get_ydata(), [point.upper for point in front.points[1:]])
+    assert lines["f alone"].get_ydata()[0] == front.upper_alone.certificate.upper
     assert axes.get_legend().get_texts()[0].get_text() == "f* lies here: proven"
     (shares,) = axes.child_axes
     assert "g(centre) − g*" in shares.get_xlabel()
-    curve = below.lines[0]
-    np.testing.assert_array_equal(curve.get_ydata(), [point.also for point in front.points[1:]])
+    assert "g(x) ≤ g* + ε" in below.get_xlabel()
+    others = labelled(below)
+    np.testing.assert_array_equal(others["also, at the answers"].get_ydata(), [point.also for point in front.points[1:]])
+    assert others["g alone"].get_ydata()[0] == front.lower_alone.also
+    assert others["f alone"].get_ydata()[0] == front.upper_alone.also
+
+
+def test_no_label_lies_on_another_or_on_the_curves():
+    figure = found("ball").plot()
+    figure.draw_without_rendering()
+    above, below = (panel.get_window_extent() for panel in figure.axes)
+    assert above.y0 > below.y1
+    for panel in figure.axes:
+        legend = panel.get_legend().get_window_extent()
+        assert legend.x0 >= panel.get_window_extent().x1
+        assert legend.x1 <= figure.bbox.x1
 
 
 def test_ends_that_are_far_away_are_named_and_do_not_stretch_the_axis():

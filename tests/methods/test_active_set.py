@@ -223,12 +223,56 @@ def test_an_iterate_of_another_method_is_a_first_point():
     assert result.upper == pytest.approx(minimize(SQUARES, "active-set").upper, rel=1e-5)
 
 
-def test_a_neighbouring_tolerance_is_warm():
-    near = SQUARES._replace(tolerance=1e-3)
-    first = minimize(near, "active-set")
-    second = minimize(near._replace(tolerance=2e-3), "active-set", x0=first)
-    assert second.upper <= first.upper
-    assert second.within is True
+@pytest.mark.parametrize(("before", "after"), [(1e-3, 2e-3), (2e-3, 1e-3), (0.0, 1e-3), (1e-3, 0.0)])
+def test_a_result_for_another_tolerance_saves_passes(before, after):
+    first = minimize(SQUARES._replace(tolerance=before), "active-set")
+    problem = SQUARES._replace(tolerance=after)
+    cold, warm = minimize(problem, "active-set"), minimize(problem, "active-set", x0=first)
+    assert warm.iterations <= 0.7 * cold.iterations
+    assert warm.queries.total <= 0.7 * cold.queries.total
+    assert warm.upper == pytest.approx(cold.upper, abs=1e-6 * SQUARES.upper.value(np.zeros(18)))
+    assert warm.certificate.floors.upper <= cold.certificate.ceiling + 1e-12
+    assert warm.certificate.ceiling - warm.certificate.floors.upper <= 1e-6 or after == 0.0
+    assert warm.within is True or after == 0.0
+
+
+def test_a_result_for_the_same_tolerance_is_at_its_end():
+    problem = SQUARES._replace(tolerance=1e-3)
+    first = minimize(problem, "active-set")
+    again = minimize(problem, "active-set", x0=first)
+    assert again.iterations == 0
+    assert again.x.tobytes() == first.x.tobytes()
+    assert again.certificate.floors.upper >= first.certificate.floors.upper
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was():
+    problem = SQUARES._replace(tolerance=1e-3)
+    whole = minimize(problem, "active-set")
+    part = minimize(problem, "active-set", max_iterations=whole.iterations - 3)
+    rest = minimize(problem, "active-set", x0=part)
+    assert rest.iterations == 3
+    assert rest.x.tobytes() == whole.x.tobytes()
+
+
+def test_what_was_remembered_is_of_the_same_problem_alone():
+    first = minimize(SQUARES._replace(tolerance=1e-3), "active-set")
+    other = SQUARES._replace(lower=2.0 * SQUARES.lower, tolerance=2e-3)  # the same points are within this tolerance
+    cold, warm = minimize(other, "active-set"), minimize(other, "active-set", x0=first)
+    assert warm.upper == pytest.approx(cold.upper, rel=1e-5)
+    assert warm.iterations > 0
+    assert minimize(SQUARES, ActiveSet(level="lower"), x0=first).lower <= first.lower
+
+
+def test_a_run_that_continues_from_a_result_resumes_bit_for_bit(tmp_path):
+    first = minimize(SQUARES._replace(tolerance=1e-3), "active-set")
+    problem, path = SQUARES._replace(tolerance=1e-2), tmp_path / "run.npz"
+    whole = minimize(problem, "active-set", x0=first)
+    minimize(problem, "active-set", x0=first, max_iterations=2, checkpoint=path)
+    resumed = minimize(problem, "active-set", x0=first, checkpoint=path, max_iterations=10**6)
+    assert resumed.x.tobytes() == whole.x.tobytes()
+    assert resumed.iterations == whole.iterations
+    with pytest.raises(CheckpointError, match="`x0`"):
+        minimize(problem, "active-set", x0=first.x, checkpoint=path, max_iterations=10**6)
 
 
 # Checkpoints

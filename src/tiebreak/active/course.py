@@ -43,6 +43,7 @@ NONE_LEFT = 4.0  # errors of f that its distance from its own floor may have to 
 ACCEPTABLE = 1e-6  # difference between f and its bound, relative to how f varies, that is not reduced at g's expense
 CLOSE = 1e-7  # difference between f and its bound, relative to how f varies, that is as good as none
 CLOSE_NEAR = 1e-10  # the same for near ties: x is then known to some digits, where f is strongly convex
+ALMOST = 1.1  # factor of what is the least possible that is as good as it
 SAFETY = 1e-12  # distance from a level that leaves room for a proof, relative to how g varies
 VALUE_ROUNDING = 1e-13  # the same, relative to g itself and to the tolerance
 PRICE_ROUNDING = 16.0  # the same, in units of what rounding does to a price
@@ -50,10 +51,12 @@ MOST_ROOM = 0.5  # share of the tolerance that is left so at most
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
 MOST_STAGES = 50  # stages of a search for a level
+MOST_MEMORY = 2**26  # bytes that are kept for a run that continues from a result
 
 NUMBERS = (  # those that a checkpoint keeps
     *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages"),
     *("tolerance", "falling", "middle_fall", "again", "growth", "sharpest", "noise", "blur", "asks_f", "asked_f", "range"),
+    *("upper", "free", "recalled"),
 )
 
 
@@ -96,7 +99,8 @@ class Course:
         self.units = [math.nan, math.nan]  # how much f and g vary where it matters
         self.least, self.floor = math.inf, -math.inf  # around g*, the floor up to rounding
         self.upper_floor = -math.inf  # ≤ f*(ε), up to rounding
-        self.excess = math.inf  # of f at the answer over that
+        self.upper = math.inf  # f at the answer of a near tie
+        self.excess = math.inf  # of f at the answer over its floor
         self.bracket = Bracket()
         self.noise = math.inf  # what rounding does to a price of g
         self.minimiser, self.blur = x.copy(), 0.0  # of g alone, and what rounding does to g there
@@ -107,8 +111,11 @@ class Course:
         self.range = math.nan  # how much g varies between the minimisers of both levels, or more
         self.asks_f = False  # whether the minimiser of f is to be found before λ is chosen
         self.asked_f = False  # whether it was
+        self.free = False  # whether its g is below the level, which does not matter then
         self.growth = GROWTH  # of λ from one stage to the next
-        self.sharpest = math.nan  # the last λ that rounding did not blur
+        self.sharpest = math.nan  # the last λ that rounding did not blur; of a near tie, the one that proves most
+        self.witness = x.copy()  # x_λ that bounds f*(ε) best, for the sharpest λ
+        self.recalled = False  # whether it continues towards another level, with few stages to come
 
     def _set_out(self, problem: Problem, x: np.ndarray) -> None:
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
@@ -241,7 +248,9 @@ class Course:
         if not self.units[1] > BARELY * abs(value):
             self.units[1] = self._honest(self.range, 0.0)
         if value <= max(self.level, self.least + BARELY * abs(value)):
-            self.answer, self.finished = x, True
+            self.answer, self.finished, self.free = x, True, True
+        elif self._is_close:
+            self._end_near_level()
 
     def _has_new_unit(self) -> bool:
         """Return whether f varies much less than it seemed: g may have minimisers that are arbitrarily bad for f."""
@@ -264,13 +273,18 @@ class Course:
         return found.value - float(upper.floor) <= NONE_LEFT * found.value_error
 
     @property
+    def telling(self) -> bool:
+        """Whether the answer is worth a look at all that it proves: at the end of each stage, or of the last of a few."""
+        return self.arrived and (self.finished or not self.recalled)
+
+    @property
     def hints(self) -> tuple[tuple[float, np.ndarray | None], ...]:
         """The λ that bound f* best, and where: at x_λ, and None for the answer."""
-        if not 0.0 < self.weight < math.inf:
+        if not self.arrived or self.stages < 2:
             return ()
-        x = self.solver.x
-        here = (self.weight, None if np.array_equal(x, self.answer) else x)
-        return (here,) if self.arrived else ()
+        best = self.recalled and not self.is_tie
+        weight, x = (self.sharpest, self.witness) if best else (self.weight, self.solver.x)
+        return ((weight, None if np.array_equal(x, self.answer) else x),) if 0.0 < weight < math.inf else ()
 
     @property
     def unit(self) -> float:
@@ -282,13 +296,13 @@ class Course:
         """Choose the next λ."""
         if self.asks_f:
             self.aim(0.0)
+        elif not self.is_tie and self.bracket.trail:
+            self.aim(self.bracket.next_weight(self.level, self.floor))
         elif math.isinf(self.weight) or self.weight == 0.0 or self.again:
             self.again = False
             self.aim(self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
-        elif self.is_tie:
-            self.aim(FALL * self.weight if self.falling else self.growth * self.sharpest)
         else:
-            self.aim(self.bracket.next_weight(self.level, self.floor))
+            self.aim(FALL * self.weight if self.falling else self.growth * self.sharpest)
 
     @property
     def is_tie(self) -> bool:
@@ -311,6 +325,7 @@ class Course:
     # Exact ties
 
     def _arrive_at_tie(self) -> None:
+        self.bracket.note(self.weight, self.solver.seen.f, self.solver.seen.g)
         above, gap, noise = self._slack()
         self.units[1] = self._honest(self.units[1], self.solver.seen.g - self.least)
         excess = abs(above) + gap
@@ -346,26 +361,41 @@ class Course:
         room = max(SAFETY * self.units[1], VALUE_ROUNDING * (abs(self.least) + self.tolerance), PRICE_ROUNDING * self.noise)
         return max(self.floor + self.tolerance - min(room, MOST_ROOM * self.tolerance), self.least)
 
+    @property
+    def _is_close(self) -> bool:
+        """Whether f at the answer meets its floor, or misses it by no more than the bound's level is above the answer's."""
+        apart = self.weight * (self.least + self.tolerance - self.level)
+        return self.excess <= max(CLOSE_NEAR * self.units[0], ALMOST * apart)
+
     def _arrive_near_level(self) -> None:
         """Bound f*(ε), and take the best point so far whose g keeps the level."""
         solver = self.solver
         end = End(self.weight, solver.seen.f, solver.seen.g, *(solver.place(level) for level in solver.levels))
-        self.bracket.add(end, self.level, self.floor)
+        self.bracket.add(end, self.level)
         above, gap, _ = self._slack()
-        self.upper_floor = max(self.upper_floor, end.f + above - self.weight * self.tolerance - gap)
-        if (best := self.bracket.best(solver.levels, self.level)) is not None:
-            self.answer, self.excess = best[0], best[1] - self.upper_floor
+        floor = end.f + above - self.weight * self.tolerance - gap
+        if floor > self.upper_floor:
+            self.upper_floor, self.sharpest, self.witness = floor, self.weight, end.x
+        if (best := self.bracket.best(solver.levels, self.level)) is not None and best[1] <= self.upper:
+            self.answer, self.upper = best
+        self.excess = self.upper - self.upper_floor
         only_one_counts = not LEAST_WEIGHT < self.weight / self.unit < LARGEST_WEIGHT and not self.bracket.has_both
         closed = self.bracket.is_closed or only_one_counts
-        self.finished = self.excess <= CLOSE_NEAR * self.units[0] or self.stages >= MOST_STAGES or closed
+        self.finished = self._is_close or self.stages >= MOST_STAGES or closed
         if self.finished and self.bracket.outside is None and not self.asked_f:  # the level may not bind at all
             self.asks_f, self.finished = True, False
             return
-        if self.finished and self._looks_closer():
-            self.finished, self.upper_floor = False, -math.inf
+        if self.finished:
+            self._end_near_level()
+
+    def _end_near_level(self) -> None:
+        """Be done, or look at the rows themselves from now on."""
+        self.finished = not self._looks_closer()
+        if not self.finished:
+            self.upper_floor, self.upper, self.excess = -math.inf, math.inf, math.inf
             self.bracket.clear()
 
-    # On disk
+    # On disk, and from one run to the next
 
     def stored(self) -> dict[str, np.ndarray]:
         """Return all of this as arrays."""
@@ -376,6 +406,7 @@ class Course:
             "course.numbers": np.array([*numbers, *self.units]),
             "course.answer": self.answer,
             "course.minimiser": self.minimiser,
+            "course.witness": self.witness,
         }
         return {**kept, **self.solver.stored()} if self.under_way else kept
 
@@ -388,7 +419,32 @@ class Course:
         for name, value in zip(NUMBERS, numbers, strict=True):
             setattr(self, name, type(getattr(self, name))(value))
         self.units, self.answer = [f_unit, g_unit], arrays["course.answer"]
-        self.minimiser = arrays["course.minimiser"]
+        self.minimiser, self.witness = arrays["course.minimiser"], arrays["course.witness"]
         if self.under_way:
             self.bracket.restore(arrays, self.solver.levels)
             self.solver.restore(arrays)
+
+    @property
+    def memory(self) -> dict[str, np.ndarray] | None:
+        """What a course of the same problem, with any tolerance, can continue from; None if that is not known yet."""
+        if self.gathering.sums or not self.under_way or not self.bracket.trail:
+            return None
+        kept = self.stored()
+        return kept if sum(array.nbytes for array in kept.values()) <= MOST_MEMORY else None
+
+    def recall(self, memory: Mapping[str, np.ndarray]) -> None:
+        """Continue from the memory of a course of the same problem: where it ended, or towards another level."""
+        passes, tolerance = self.solver.passes.copy(), self.tolerance
+        self.restore({name: array.copy() for name, array in memory.items()})
+        before, self.tolerance = self.tolerance, tolerance
+        self.solver.passes[:] = passes
+        self._allow()
+        if self.tolerance == before or (self.free and self.tolerance > before):
+            return
+        self.answer = self.answer if self.tolerance > before else self.minimiser.copy()
+        self.units[1] = self._honest(self.range, 0.0)
+        self.upper_floor, self.upper, self.excess, self.stages = -math.inf, math.inf, math.inf, 1
+        self.falling, self.growth, self.sharpest = False, GROWTH, math.nan
+        self.arrived, self.again, self.recalled = True, True, True
+        self.finished = self.free = self.asked_f = False
+        self.bracket.move()

@@ -1,13 +1,13 @@
 """The band in which the true frontier lies, from proven bounds at some tolerances and its convexity.
 
-f*(ε), the least f over the points of Z with g ≤ g* + ε, falls with ε and is convex. So between two ceilings it lies below
-their chord, and the line through a floor and a ceiling farther away bounds it from below on the other side of the floor.
+f*(ε), the least f over the points of Z with g ≤ g* + ε, falls with ε, and is convex if f and g are. So between two ceilings
+it lies below their chord, and the line through a floor and a ceiling farther away bounds it from below on the other side of
+the floor. A multiplier λ bounds it from below for every ε by a line of slope −λ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +25,20 @@ class Bound(NamedTuple):
     value: float
 
 
+class Tangent(NamedTuple):
+    """A line below f*(ε): f*(ε) ≥ min (f + λ g) − λ (ḡ + ε), ḡ ≥ g* the least g seen."""
+
+    weight: float  # λ
+    least: float  # ≤ min (f + λ g) on Z
+    best_lower: float  # ḡ
+
+    def at(self, tolerance: float) -> float:
+        """Return the bound for a tolerance, rounded down."""
+        spent = self.weight * (self.best_lower + tolerance)
+        sizes = abs(self.least) + self.weight * (abs(self.best_lower) + tolerance)
+        return self.least - spent - ROUNDED * sizes
+
+
 @dataclass(frozen=True)
 class Band:
     """Proven floors and ceilings of f*(ε) for every ε ≥ 0.
@@ -35,8 +49,10 @@ class Band:
         At single tolerances; infinite ones say nothing.
     least : float
         A floor of f on all of Z.
-    lines : callable
-        A floor of f*(ε) for every ε, such as that of a path.
+    tangents : tuple of Tangent
+        Lines below the curve.
+    convex : bool
+        Whether f*(ε) is known to be convex.
 
     Examples
     --------
@@ -50,15 +66,15 @@ class Band:
     floors: tuple[Bound, ...]
     ceilings: tuple[Bound, ...]
     least: float = -math.inf
-    lines: Callable[[float], float] | None = None
+    tangents: tuple[Tangent, ...] = ()
+    convex: bool = True
 
     def floor(self, tolerance: float) -> float:
         """Return a proven floor of f* at a tolerance."""
         floors, ceilings = _finite(self.floors), _finite(self.ceilings)
         found = [self.least, *(bound.value for bound in floors if bound.tolerance >= tolerance)]
-        if self.lines is not None:
-            found.append(self.lines(tolerance))
-        if floors and ceilings:
+        found += [tangent.at(tolerance) for tangent in self.tangents]
+        if floors and ceilings and self.convex:
             at, value = (column[:, None] for column in np.array(floors).T)
             other, above = np.array(ceilings).T
             # The floor lies between ε and the ceiling, or at ε.
@@ -72,7 +88,7 @@ class Band:
         """Return a proven ceiling of f* at a tolerance; infinite if nothing bounds it from above."""
         ceilings = _finite(self.ceilings)
         found = [math.inf, *(bound.value for bound in ceilings if bound.tolerance <= tolerance)]
-        for left in ceilings:
+        for left in ceilings if self.convex else ():
             for right in ceilings:
                 if left.tolerance < tolerance < right.tolerance:
                     share = (tolerance - left.tolerance) / (right.tolerance - left.tolerance)

@@ -68,7 +68,7 @@ def place(given: Any, argument: str) -> Path:
 
 
 @contextmanager
-def held(path: Path | None) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]] | None]:
+def held(path: Path | None, kind: Kind = CHECKPOINT) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]] | None]:
     """Keep a checkpoint from other runs inside this block, which is given what is stored in it."""
     if path is None:
         yield None
@@ -80,14 +80,14 @@ def held(path: Path | None) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarr
         message = f"the checkpoint {path} is in use by {by}: wait for its end, or use another path"
         raise CheckpointError(message) from None
     try:
-        yield opened(path)
+        yield opened(path, kind)
     finally:
         lock.release()
 
 
-def opened(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+def opened(path: Path, kind: Kind = CHECKPOINT) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     """Return what is stored in a checkpoint, None if there is none yet; raise if none could be written in its place."""
-    stored = load(path, CHECKPOINT) if path.exists() else None
+    stored = load(path, kind) if path.exists() else None
     try:
         _try_writing(path)
     except OSError as error:

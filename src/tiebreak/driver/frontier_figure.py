@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tiebreak.driver.frontier import Frontier
+    from tiebreak.driver.frontier import Frontier, FrontierEnd
 
 GRID = 240  # tolerances at which the band is drawn
 WIDE = 30.0  # ratio of the largest to the smallest value from which on an axis is logarithmic
@@ -28,7 +28,7 @@ def draw(front: Frontier) -> Figure:
     if not positive:
         raise ValueError("there is nothing to draw: no tolerance above 0 is done")
     panels = 2 if front.others else 1
-    figure = Figure(figsize=(7.6, 4.6 if panels == 1 else 6.8), layout="constrained")
+    figure = Figure(figsize=(9.6, 4.6 if panels == 1 else 6.8), layout="constrained")
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=[3, 2][:panels])[:, 0]
     _draw_band(axes[0], front)
     if front.others:
@@ -37,7 +37,7 @@ def draw(front: Frontier) -> Figure:
         panel.set_xscale("log")
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines["right"].set_visible(False)
-        panel.legend(frameon=False, fontsize=9)
+        _place_legend(panel)
     axes[-1].set_xlabel("tolerance ε: g(x) ≤ g* + ε")
     if front.gain > 0.0:
         shares = axes[0].secondary_xaxis("top", functions=(lambda e: e / front.gain, lambda s: s * front.gain))
@@ -45,28 +45,53 @@ def draw(front: Frontier) -> Figure:
     return figure
 
 
+def _place_legend(axes: Axes) -> None:
+    """Put the names of all lines beside a panel, where they lie on none of them."""
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
 def _draw_band(axes: Axes, front: Frontier) -> None:
     """Draw f: the proven band, the answers, the knee, and f at both ends."""
     positive = [point for point in front.points if point.tolerance > 0.0]
     at = np.array([point.tolerance for point in positive])
-    grid = np.union1d(np.geomspace(at[0], at[-1], GRID) if at.size > 1 else at, at)
-    floors, ceilings = (np.array([bound(each) for each in grid]) for bound in (front.band.floor, front.band.ceiling))
     upper = np.array([point.upper for point in positive])
     exact = [point.upper for point in front.points if point.tolerance == 0.0]
     low, high = _scale(axes, np.array([*upper, *exact]))
-    floors = np.maximum(floors, low)  # a logarithmic axis has no place for 0
-    axes.fill_between(grid, floors, ceilings, color=COLOURS[0], alpha=0.25, linewidth=0.8, label="f* lies here: proven")
+    if (confidence := positive[0].result.certificate.confidence) < 1.0:
+        floors = np.array([point.floor for point in positive])
+        shown = floors > low
+        label = f"f* ≥ this, with probability {confidence:g} each"
+        axes.plot(at[shown], floors[shown], "^", color=COLOURS[0], markersize=5, fillstyle="none", label=label)
+    else:
+        grid = np.union1d(np.geomspace(at[0], at[-1], GRID) if at.size > 1 else at, at)
+        bounds = (np.array([bound(each) for each in grid]) for bound in (front.band.floor, front.band.ceiling))
+        floors, ceilings = (
+            np.clip(bound, low, high) for bound in bounds
+        )  # which may be infinite, or 0 on a logarithmic axis
+        axes.fill_between(grid, floors, ceilings, color=COLOURS[0], alpha=0.25, linewidth=0.8, label="f* lies here: proven")
     axes.plot(at, upper, "o", color=COLOURS[0], markersize=4, label="f at the answers")
     if (knee := front.knee) is not None:
         axes.plot(knee.tolerance, knee.upper, "o", color=COLOURS[5], markersize=9, fillstyle="none", label="knee")
     if exact:
-        axes.axhline(exact[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label="exact tie, ε = 0")
-    for name, value, colour in (("g", front.lower_alone.upper, COLOURS[2]), ("f", front.upper_alone.upper, COLOURS[7])):
-        where = "" if low <= value <= high else f": {value:.2g}, far {'above' if value > high else 'below'}"
-        lines = axes.axhline(value, color=colour, linewidth=1.0, linestyle=":", label=f"{name} alone{where}")
-        lines.set_visible(not where)
+        axes.axhline(exact[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label=f"exact tie, ε = 0: {exact[0]:.3g}")
+    for name, end, colour in _ends(front):
+        _draw_level(axes, f"{name} alone", end.certificate.upper, colour, (low, high))
     axes.set_ylim(low, high)
     axes.set_ylabel("f")
+
+
+def _ends(front: Frontier) -> list[tuple[str, FrontierEnd, str]]:
+    """Return both ends, as far as they are known, with their names and colours."""
+    ends = (("g", front.lower_alone, COLOURS[2]), ("f", front.upper_alone, COLOURS[7]))
+    return [(name, end, colour) for name, end, colour in ends if end is not None]
+
+
+def _draw_level(axes: Axes, name: str, value: float, colour: str, limits: tuple[float, float]) -> None:
+    """Draw a line at a value, and name it with its value; one that is far away is only named."""
+    low, high = limits
+    where = "" if low <= value <= high else f", far {'above' if value > high else 'below'}"
+    line = axes.axhline(value, color=colour, linewidth=1.2, linestyle=":", label=f"{name}: {value:.3g}{where}")
+    line.set_visible(not where)
 
 
 def _scale(axes: Axes, values: np.ndarray) -> tuple[float, float]:
@@ -81,12 +106,15 @@ def _scale(axes: Axes, values: np.ndarray) -> tuple[float, float]:
 
 
 def _draw_other(axes: Axes, front: Frontier) -> None:
-    """Draw the third objective at the answers."""
+    """Draw the third objective at the answers, and at both ends."""
     at, values = np.array([(point.tolerance, point.also) for point in front.points]).T
+    limits = _scale(axes, values)
     axes.plot(
         at[at > 0.0], values[at > 0.0], "o-", color=COLOURS[3], markersize=4, linewidth=1.2, label="also, at the answers"
     )
     if at[0] == 0.0:
-        axes.axhline(values[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label="exact tie, ε = 0")
+        axes.axhline(values[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label=f"exact tie, ε = 0: {values[0]:.3g}")
+    for name, end, colour in _ends(front):
+        _draw_level(axes, f"{name} alone", end.also, colour, limits)
     axes.set_ylabel("also")
-    axes.set_ylim(*_scale(axes, values))
+    axes.set_ylim(*limits)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import projects
-from tiebreak.driver.result import Counts
+from tiebreak.driver.result import Counts, Memory
 from tiebreak.engine import checks, compile_seconds
 from tiebreak.methods import Method
 from tiebreak.problem import Problem
@@ -43,6 +43,7 @@ class Task(NamedTuple):
     seek: bool  # whether a better first point is to be found
     seed: int
     part: int  # how many runs it continues, each of which has samples of its own
+    memory: Memory | None = None  # of the run that it continues, if that was of the same problem
 
 
 class Clock:

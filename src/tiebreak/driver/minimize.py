@@ -66,9 +66,10 @@ def minimize(
         near ties f* is the least f where g ≤ g* + ε, and the second one is g(x) − g* ≤ ε + ε_g.
     x0 : array or Result, optional
         A point of the domain to start from, or a result to continue from, with what was proven on the way to it; of a result
-        of the same problem with another ``tolerance``, what still holds is kept. The methods that cut keep g near g(x0), so
-        it should nearly minimise g. If it is not given, a tenth of the budget goes to finding such a point, for near ties
-        up to 0.4 of it. Near ties on finite data begin with this search even if x0 is given, unless x0 is proven to be tied.
+        of the same problem with another ``tolerance``, what still holds is kept, and ``active-set`` continues with all that
+        it knew. The methods that cut keep g near g(x0), so it should nearly minimise g. If it is not given, a tenth of the
+        budget goes to finding such a point, for near ties up to 0.4 of it. Near ties on finite data begin with this search
+        even if x0 is given, unless x0 is proven to be tied.
     seed : int
         Same seed, same result, bit for bit; over a ``Polytope``, if it has ``warm_start=False``.
     callback : callable, optional
@@ -122,10 +123,10 @@ def minimize(
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
     path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
-    floors, part, given = NOTHING, 0, x0 is not None
+    floors, part, memory, given = NOTHING, 0, None, x0 is not None
     if isinstance(x0, Result):
         floors, part = proven(x0, problem), x0.settings.get("part", 0) + 1
-        x0 = x0.x
+        memory, x0 = x0.memory if floors is not NOTHING else None, x0.x
     _check_provable(problem, limits)
     check = checks.flag(check, "check")
     start, seed = start_of(problem, x0), checks.whole(seed, "seed", least=0)
@@ -134,7 +135,7 @@ def minimize(
     with checkpoints.held(path) as stored, charging(lambda: clock.counted > hurried) as bill:
         # A point that was given may not keep the level of a near tie.
         seek = not given or (problem.is_near and not problem.lower.endless)
-        task = Task(problem, as_method(method), limits, start, given, seek, seed, part)
+        task = Task(problem, as_method(method), limits, start, given, seek, seed, part, memory)
         phases = Phases(task, _passes(task, clock, path))
         phases.check()
         run = Run(task, phases, prover, clock, bill.settle)

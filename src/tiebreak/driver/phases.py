@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.driver.limits import Clock, Task
+from tiebreak.driver.result import Memory
 from tiebreak.engine.digest import digest
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import Method
@@ -159,10 +160,13 @@ class Phase:
         self.number, self.method = number, phases.methods[number]
         self.seeking = number < len(phases.methods) - 1
         self.plan = self.method.plan(problem)
-        if stored is None:
-            self.state = self.method.start(problem, self.plan, x)  # may call a user's function
-        else:
+        memory = phases.task.memory
+        if stored is not None:
             self.state = self.method.restored(problem, self.plan, x, stored)
+        elif memory is not None and memory.method == self.method.name:
+            self.state = self.method.recalled(problem, self.plan, x, memory.arrays)
+        else:
+            self.state = self.method.start(problem, self.plan, x)  # may call a user's function
         self.keys = keys_of([phases.task.seed, phases.task.part, number])
         self.queries_before, self.began, self.pace = queries_before, clock.counted, 0.0
         self.query_limit = phases.query_limit(number)
@@ -224,6 +228,12 @@ class Phase:
     def stored(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint keeps of its state."""
         return self.method.stored(self.state)
+
+    @property
+    def memory(self) -> Memory | None:
+        """What its method keeps for a run that continues from its answer."""
+        arrays = None if self.seeking else self.method.memory(self.state)
+        return None if arrays is None else Memory(self.method.name, arrays)
 
     @property
     def empty_cuts(self) -> int:

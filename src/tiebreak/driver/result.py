@@ -52,6 +52,13 @@ class Counts(NamedTuple):
         return self.upper + self.lower
 
 
+class Memory(NamedTuple):
+    """What a run that continues from another one of the same problem can use beside its point."""
+
+    method: str  # that can use it, by its name
+    arrays: dict[str, np.ndarray]
+
+
 class Record(NamedTuple):
     """One row of a history: exact values on the full data, evaluated with the clock stopped."""
 
@@ -150,6 +157,9 @@ class Result:
         What was asked for (``tol``, ``seed``) and decided on the way (``phases``, ``parameters``, …).
     error : Exception or None
         What a function of the problem raised.
+    memory : Memory or None
+        What the method keeps for a run that continues from this result, ``minimize(problem, x0=result)``, with the same
+        ``tolerance`` or another one; a file does not hold it.
     """
 
     x: np.ndarray
@@ -173,6 +183,7 @@ class Result:
     method: Any
     settings: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
+    memory: Memory | None = None
 
     @property
     def tolerance(self) -> float:

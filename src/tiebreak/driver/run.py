@@ -85,11 +85,12 @@ class Run:
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
         steps, began = 0 if problem.compiled else 2, self.clock.counted
+        x = problem.center if problem.compiled else self.task.x
         rehearsal = problem._replace(upper=problem.upper.rehearsal(), lower=problem.lower.rehearsal())
         for method in self.phases.methods:
             plan = method.plan(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it
-                state = method.start(rehearsal, plan, self.task.x)
+                state = method.start(rehearsal, plan, x)
                 method.loop(rehearsal, state, evaluated_until(plan, np.arange(steps))[0], steps, keys_of([0]))
         if not problem.compiled:  # other compilers may have been at work
             self.clock.excuse(began)
@@ -268,7 +269,7 @@ class Run:
         sharp = phase.finished or bool(phase.hints)
         if self._excess(self.records.certificate) > 1.0 and not sharp and self._timetable.allows_improving():
             self.records.improve()
-        if self._timetable.allows_improving():
+        if "upper" in phase.method.levels and self._timetable.allows_improving():
             self.records.bound_above()
 
     def _retreat(self) -> None:
@@ -338,6 +339,7 @@ class Run:
                 "part": task.part,
             },
             error=error,
+            memory=self.phase.memory if self._clean and not status.failed else None,
         )
 
 

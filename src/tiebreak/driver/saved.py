@@ -45,6 +45,11 @@ def save(result: Result, path: Any) -> None:
     place = checkpoint.place(path, "path")
     if place.exists():
         checkpoint.load(place, RESULT._replace(advice="it is not overwritten: give another path"))
+    checkpoint.save(place, RESULT, *plain(result))
+
+
+def plain(result: Result) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a result as plain data and arrays: what a file can hold."""
     certificate, half_spaces = packed(result.certificate)
     meta = {
         **{name: _plain(getattr(result, name)) for name in PLAIN},
@@ -58,7 +63,7 @@ def save(result: Result, path: Any) -> None:
         "error": None if result.error is None else f"{type(result.error).__name__}: {result.error}",
     }
     history = {f"history.{name}": getattr(result.history, name) for name in Record._fields}
-    checkpoint.save(place, RESULT, meta, {"x": result.x, **history, **half_spaces})
+    return meta, {"x": result.x, **history, **half_spaces}
 
 
 def load(path: Any, problem: Problem | None) -> Result:
@@ -68,7 +73,7 @@ def load(path: Any, problem: Problem | None) -> Result:
         raise FileNotFoundError(f"`path` must be a file that Result.save wrote, and there is no {place}")
     meta, arrays = checkpoint.load(place, RESULT)
     try:
-        result = _rebuilt(meta, arrays, problem)
+        result = rebuilt(meta, arrays, problem)
     except (KeyError, ValueError, TypeError) as error:
         raise ValueError(f"the saved result {place} is damaged ({type(error).__name__}: {error})") from error
     if problem is not None:
@@ -76,8 +81,9 @@ def load(path: Any, problem: Problem | None) -> Result:
     return result
 
 
-def _rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray], problem: Problem | None) -> Result:
-    x, settings = arrays["x"], meta["settings"]
+def rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray], problem: Problem | None) -> Result:
+    """Return the result of which :func:`plain` returned these."""
+    x, settings = arrays["x"], dict(meta["settings"])
     settings["phases"] = [SavedMethod(**phase) for phase in settings["phases"]]
     settings["tol"] = settings["tol"] and tuple(settings["tol"])
     columns = [arrays[f"history.{name}"].tolist() for name in Record._fields]

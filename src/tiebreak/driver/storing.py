@@ -17,6 +17,7 @@ from tiebreak.driver.limits import Task
 from tiebreak.driver.run import Run
 from tiebreak.engine.digest import digest, lasting, outline
 from tiebreak.methods import Method
+from tiebreak.problem import Problem
 
 BUDGETS = ("max_queries", "max_iterations")  # limits of which a stored run may be given more
 STATE = "state."  # beginning of the names of the arrays of a state
@@ -119,10 +120,10 @@ class Checkpoint:
 def _identity(run: Run) -> dict[str, Any]:
     task = run.task
     return {
-        "x0": digest((task.x, not task.given)),  # first: other functions are compared there
+        "x0": digest((task.x, not task.given, *_remembered(task))),  # first: other functions are compared there
         "tolerance": task.problem.tolerance,
         "keep": task.problem.keep,
-        "problem": digest(task.problem) if task.problem.compiled else _probe(task),
+        "problem": problem_digest(task.problem, task.x),
         **run.phases.configuration(run.phases.methods),
         "seed": task.seed,
         "part": task.part,
@@ -133,14 +134,20 @@ def _identity(run: Run) -> dict[str, Any]:
     }
 
 
-def _probe(task: Task) -> str:
-    """Return a hash of a problem with Python functions in it: of what they give at the first point."""
-    finite = [objective for objective in task.problem[:2] if not objective.endless]
-    values = [objective.value_and_gradient(task.x) for objective in finite]
-    before = outline(task.problem)
+def problem_digest(problem: Problem, x: np.ndarray) -> str:
+    """Return a hash of a problem; with Python functions in it, of what they give at a point."""
+    if problem.compiled:
+        return digest(problem)
+    finite = [objective for objective in problem[:2] if not objective.endless]
+    values = [objective.value_and_gradient(x) for objective in finite]
+    before = outline(problem)
     for objective in finite:
-        objective.value_and_gradient(task.x, [0])
-    return digest((lasting(before, outline(task.problem)), *values))
+        objective.value_and_gradient(x, [0])
+    return digest((lasting(before, outline(problem)), *values))
+
+
+def _remembered(task: Task) -> tuple[Any, ...]:
+    return () if task.memory is None else (task.memory.method, *sorted(task.memory.arrays.items()))
 
 
 def _differ(first: Method, second: Method, name: str) -> bool:

@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from tiebreak.driver.frontier import Frontier, frontier
+from tiebreak.driver.following import frontier
+from tiebreak.driver.frontier import Frontier
 from tiebreak.engine import checks
 from tiebreak.learn.base import Fit, LinearEstimator, ModelPerClass, OneModel, Solver, one_or_all
 from tiebreak.learn.fitting import NORMS, Data, Task, coefficient_criterion, fairness, is_near, training_task

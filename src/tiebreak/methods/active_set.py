@@ -168,7 +168,7 @@ class ActiveSet(Method):
         state.x[:] = course.answer
 
     def wants_record(self, state: State) -> bool:
-        return state.course.arrived
+        return state.course.telling
 
     def hints(self, state: State) -> tuple[tuple[float, np.ndarray | None], ...]:
         return state.course.hints
@@ -191,6 +191,17 @@ class ActiveSet(Method):
 
     def stored(self, state: State) -> dict[str, np.ndarray]:
         return {"x": state.x, "iteration": state.iteration, **state.course.stored()}
+
+    def memory(self, state: State) -> dict[str, np.ndarray] | None:
+        found = state.course.memory if self.level == "both" else None
+        return found and {**found, "minimiser": state.course.minimiser}
+
+    def recalled(self, problem: Problem, plan: Plan, x: np.ndarray, memory: Mapping[str, np.ndarray]) -> State:
+        if self.level == "lower":
+            return self.start(problem, plan, x)
+        course = self._course(problem, problem.center)  # the atoms of x are remembered
+        course.recall(memory)
+        return State(course.answer.copy(), course, np.zeros(1, dtype=np.int64))
 
     def restored(self, problem: Problem, plan: Plan, x: np.ndarray, arrays: Mapping[str, np.ndarray]) -> State:
         course = self._course(problem, arrays["x"])

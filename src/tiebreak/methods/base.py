@@ -233,6 +233,20 @@ class Method:
             array[...] = arrays[name]
         return state
 
+    def memory(self, state: Any) -> dict[str, np.ndarray] | None:
+        """Return what a run that continues from the result can use beside its point; None if there is nothing.
+
+        A minimiser of g alone, if the method has found one, is in it as "minimiser".
+        """
+        return None
+
+    def recalled(self, problem: Problem, plan: Any, x: np.ndarray, memory: Mapping[str, np.ndarray]) -> Any:
+        """Return the state at t = 0 of a run that continues, at x, from one with this :meth:`memory`.
+
+        That one was of the same problem, with the same tolerance or another one.
+        """
+        return self.start(problem, plan, x)
+
     def empty_cuts(self, state: Any) -> int:
         """Return how often the cut left nothing of Z; methods without a cut do not count it."""
         return 0

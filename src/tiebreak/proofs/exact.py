@@ -216,9 +216,11 @@ def tighten(problem: Problem, looks: list[Look], certificate: Certificate, bundl
 
 def with_ceiling(problem: Problem, certificate: Certificate) -> Certificate:
     """Return a certificate with a ceiling of f*, where a point that keeps the tolerance is proven to be at x or near it."""
-    if not (certificate.finite and problem.upper.convex and problem.lower.convex):
+    if not certificate.finite:
         return certificate
     if not problem.is_near:
+        if not (problem.upper.convex and problem.lower.convex):
+            return certificate
         found = nearby(problem, certificate.x, certificate.floors.lower)
         return certificate._replace(ceiling=found.ceiling, unique=found.unique)
     x, off = certificate.x.copy(), np.empty_like(certificate.x)

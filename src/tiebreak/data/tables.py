@@ -1,0 +1,155 @@
+"""Tables of numbers with named columns, from CSV and Parquet files."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.data.files import existing
+
+SEPARATORS = (",", ";", "\t")
+PARQUET = (".parquet", ".pq")
+SHOWN = 5  # names of columns that an error lists
+
+
+class Table(NamedTuple):
+    """Numbers, one row per sample, and the names of the columns."""
+
+    path: Path
+    names: tuple[str, ...]
+    values: np.ndarray  # (n, k)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one column, or raise an error that says which there are."""
+        if name not in self.names:
+            raise ValueError(f"{self.path} must have a column {name!r}, and has {_listed(self.names)}")
+        return np.ascontiguousarray(self.values[:, self.names.index(name)])
+
+    def columns(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return some columns, in this order."""
+        return np.ascontiguousarray(self.values[:, [self.names.index(name) for name in names]])
+
+
+def read(path: Any) -> Table:
+    """Return the table in a CSV file whose first line has the names of its columns, or in a Parquet file.
+
+    Raises
+    ------
+    ValueError
+        If a column holds anything but finite numbers, or there are no rows; the error names the file, the column and a row.
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If it is a Parquet file, and pyarrow is not there.
+    """
+    file = existing(path, "a CSV or Parquet file")
+    names, values = _parquet(file) if file.suffix.lower() in PARQUET else _csv(file)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{file} has two columns {twice!r}: names must differ")
+    if values.shape[0] == 0:
+        raise ValueError(f"{file} has no rows")
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        row, column = bad[0]
+        raise ValueError(
+            f"{file} must hold finite numbers, and {names[column]!r} is {_kind(values[row, column])} in row {row + 1}"
+            f" ({len(bad):,} such entries): remove these rows, or fill them in"
+        )
+    return Table(file, tuple(names), values)
+
+
+def split_target(table: Table, target: str, features: tuple[str, ...] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of a table without one, and that one.
+
+    ``features`` are the names and the order of the others in another table, which this one must agree with.
+    """
+    y = table.column(target)
+    own = tuple(name for name in table.names if name != target)
+    features = own if features is None else features
+    missing, more = ([n for n in a if n not in b] for a, b in ((features, own), (own, features)))
+    if missing or more:
+        parts = [f"{word} {_listed(found)}" for word, found in (("lacks", missing), ("has besides", more)) if found]
+        raise ValueError(f"{table.path} must have the columns of the other file, and {', '.join(parts)}")
+    if not own:
+        raise ValueError(f"{table.path} has no column besides {target!r}: there is nothing to predict it from")
+    return table.columns(features), y
+
+
+def _csv(file: Path) -> tuple[list[str], np.ndarray]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            head = lines.readline()
+            separator = max(SEPARATORS, key=head.count)
+            names = [name.strip() for name in next(csv.reader([head], delimiter=separator), [])]
+            rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} must be a text file in UTF-8 ({error})") from None
+    if not names:
+        raise ValueError(f"{file} is empty: its first line must have the names of the columns")
+    if all(_number(name) is not None for name in names):
+        raise ValueError(f"{file} must have the names of the columns in its first line, and that has numbers")
+    for k, row in enumerate(rows):
+        if len(row) != len(names):
+            raise ValueError(f"{file} has {len(names)} columns, and {len(row)} entries in row {k + 1}")
+    try:
+        return names, np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+    except ValueError:
+        return names, np.array(
+            [[_cell(file, names[j], k, text) for j, text in enumerate(row)] for k, row in enumerate(rows)]
+        )
+
+
+def _cell(file: Path, name: str, row: int, text: str) -> float:
+    """Return the number of one cell; NaN if it is empty."""
+    if not text.strip():
+        return math.nan
+    if (number := _number(text)) is None:
+        raise ValueError(
+            f"{file} must hold numbers, and {name!r} is {text.strip()[:40]!r} in row {row + 1}: turn text into numbers, or"
+            " leave the column out"
+        )
+    return number
+
+
+def _parquet(file: Path) -> tuple[list[str], np.ndarray]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(f"{file} is a Parquet file, which needs pyarrow: pip install 'tiebreak[parquet]'") from None
+    try:
+        table = pyarrow.parquet.read_table(file)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{file} is no Parquet file, or a damaged one ({str(error).splitlines()[0]})") from None
+    for field in table.schema:
+        kind = pyarrow.types
+        if not (kind.is_integer(field.type) or kind.is_floating(field.type) or kind.is_boolean(field.type)):
+            raise ValueError(
+                f"{file} must hold numbers, and the column {field.name!r} is of the type {field.type}: turn it into numbers,"
+                " or leave it out"
+            )
+    columns = [table.column(k).cast(pyarrow.float64()) for k in range(table.num_columns)]
+    values = [column.to_numpy() for column in columns]  # missing ones become NaN
+    return list(table.column_names), np.array(values, dtype=np.float64).T.reshape(table.num_rows, len(columns))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _kind(value: float) -> str:
+    return "missing or NaN" if math.isnan(value) else "infinite"
+
+
+def _listed(names: Any) -> str:
+    """Return the first of some names as a text."""
+    shown = ", ".join(repr(name) for name in names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN:,} more" if len(names) > SHOWN else shown
