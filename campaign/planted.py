@@ -187,8 +187,8 @@ class Planted(NamedTuple):
 
     @property
     def gain(self) -> Fraction:
-        """g in the middle of the set, less g*."""
-        return self.lower.value(self.domain.make().middle(self.x.size)) - self.lower_least
+        """How much larger than its minimum g is where shares are measured from."""
+        return self.lower.value(self.domain.make().centroid(self.x.size)) - self.lower_least
 
     def truth(self, tolerance: float, keep: float = 1.0) -> Truth:
         """Return what is known for any tolerance, or share: points that are within it are not better than f* of it."""
