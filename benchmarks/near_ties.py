@@ -52,7 +52,7 @@ QUERIES = 1_000_000
 ACCURATE = 1e-6  # gap of f, in units of f(0), that is to be proven
 DEAREST = 4.0  # times that its dearest point, a frontier may cost
 POINTS = 12  # of a frontier
-FIRST_ORDER = ("sbcgi", "sbcgf", "cg-bio", "fc-bio", "switching-gradient", "dbgd", "dbgd-sto", "pb-apg")
+FIRST_ORDER = ("sbcgi", "sbcgf", "cg-bio", "fc-bio", "switching-gradient", "dbgd", "dbgd-sto", "pb-apg", "pavr")
 PROBLEMS_PER_SET = 12  # random ones
 
 

@@ -94,7 +94,7 @@ def test_the_study_is_done_quickly_with_a_file_of_counts(tmp_path, counts):
     arguments = ["reproduce", "near-ties", "--quick", "--seeds", "1", "--jobs", "1", "--out", str(out)]
     done = CliRunner().invoke(app, [*arguments, "--data", f"montevideo:{counts}"])
     assert done.exit_code == 0, done.output
-    assert "55 runs" in done.output
+    assert "61 runs" in done.output
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "montevideo (bus.json)" in page
     assert "ε = 0.0001 g(0), equal time: median (range) over seeds" in page

@@ -34,6 +34,7 @@ FIRST_ORDER = {
     "DBGD": "dbgd",
     "DBGD-sto": "dbgd-sto",
     "PB-APG": "pb-apg",
+    "PAVR": "pavr",
 }
 METHODS = {EXACT: EXACT, **FIRST_ORDER}
 ACCURATE = 1e-6  # gap of f, in units of f(0), that the active set is to prove
