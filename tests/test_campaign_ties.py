@@ -19,7 +19,7 @@ from campaign.streams import Population
 from campaign.surveys import Rows
 from campaign.trials import Tally, round_of
 from tiebreak.engine import interpreted
-from tiebreak.proofs import exact
+from tiebreak.proofs import Allowance, exact
 
 CERTIFY, PATH = (importlib.import_module(name) for name in ("tiebreak.proofs.certify", "tiebreak.driver.path"))
 
@@ -98,6 +98,17 @@ def test_a_tolerance_that_is_left_out_of_a_proof_is_counted_as_wrong(monkeypatch
     monkeypatch.setattr(tiebreak.Floors, "level", property(lambda floors: floors.best_lower))
     broken = tried("near ties: Box", rounds=6)
     assert "floors.upper" in findings(broken) or "half-space" in findings(broken)
+
+
+def test_a_share_of_which_g_has_more_to_gain_is_counted_as_wrong(monkeypatch):
+    monkeypatch.setattr(ties, "SHARES", 1.0)
+    assert tried("near ties: Simplex").well
+    true = Allowance.least
+    monkeypatch.setattr(Allowance, "least", lambda self, lower: 1.001 * true(self, lower))
+    assert "tolerance" in findings(tried("near ties: Simplex"))
+    monkeypatch.setattr(Allowance, "least", true)
+    monkeypatch.setattr(Allowance, "level", lambda self, best_lower: best_lower + 0.999 * true(self, best_lower))
+    assert "level" in findings(tried("near ties: Simplex"))
 
 
 def test_a_ceiling_that_is_too_low_is_counted_as_wrong(monkeypatch):

@@ -14,6 +14,7 @@ from tiebreak.engine import interpreted
 NEAR = {  # methods, and how much of what a tolerance buys is left at most, after 6000 samples
     "active-set": 1e-6,
     "pb-apg": 0.3,
+    "pavr": 0.3,
     "fc-bio": 0.15,
     "cg-bio": 0.03,
     "sbcgf": 0.2,
