@@ -24,6 +24,7 @@ from tiebreak import (
     certify,
     minimize,
 )
+from tiebreak.driver.timetable import Timetable
 from tiebreak.engine import interpreted
 from tiebreak.engine.randomness import keys_of
 from tiebreak.schedules import evaluated
@@ -283,3 +284,12 @@ def test_a_run_on_a_stream_uses_what_a_share_allows(name):
     bought = tied.upper - best.upper
     assert result.upper <= tied.upper - 0.2 * bought
     assert table.value(result.x) <= table.value(tied.x) + 2.0 * best.tolerance
+
+
+def test_without_time_for_a_way_back_the_best_point_within_the_level_is_returned(monkeypatch):
+    problem = Problem(SquaredNorm([1.0, 1.0]), LeastSquares([[1.0, 1.0]], [0.5]), L1Ball(4.0), tolerance=0.01)
+    monkeypatch.setattr(Timetable, "allows_improving", lambda self: False)
+    result = minimize(problem, "switching-gradient", max_iterations=40)
+    assert result.within is True
+    assert result.lower == result.history.lower[-1] == problem.lower.value(result.x)
+    assert result.upper_gap_bound == result.history.upper_gap_bound[-1]

@@ -74,6 +74,7 @@ class Records:
         self.rows: list[Record] = []
         self.confirmed = False
         self._lowest, self._least = np.zeros(0), math.inf
+        self._kept: tuple[np.ndarray, Certificate, Record] | None = None  # the best record of a point within the level
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -104,6 +105,8 @@ class Records:
         self.rows, self.x, self.certificate, self.confirmed = [*earlier, row], x, certificate, False
         if certificate.is_near and certificate.lower < self._least:
             self._lowest, self._least = x, certificate.lower
+        if certificate.is_near and certificate.within and (self._kept is None or certificate.upper <= self._kept[1].upper):
+            self._kept = x, certificate, row
 
     # Near ties
 
@@ -151,6 +154,13 @@ class Records:
         if 1.0 - start > width and excess(start) < 0.0 < excess(1.0):
             brentq(excess, start, 1.0, xtol=width, disp=False)
         return lowest + kept * (self.x - lowest)
+
+    def return_to_level(self) -> None:
+        """Make the best record of a point within the level the last one, if the last point is not within it."""
+        if self.certificate.is_near and not self.certificate.within and self._kept is not None:
+            self.x, self.certificate, row = self._kept
+            shown = {name: getattr(row, name) for name in ("upper", "lower", "upper_gap_bound", "lower_gap_bound")}
+            self.rows[-1] = self.rows[-1]._replace(**shown)
 
     # When to record
 

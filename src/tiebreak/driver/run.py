@@ -263,7 +263,7 @@ class Run:
         if self._needs_record(x, status):
             queries = self.spent.total_queries
             self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.hints))
-        if status is not Status.CERTIFIED and self._timetable.allows_improving():
+        if status is not Status.CERTIFIED and not phase.seeking:
             self._retreat()
         # A method that knows its multipliers, or that it is finished, has nothing to gain from more half-spaces.
         sharp = phase.finished or bool(phase.hints)
@@ -273,10 +273,14 @@ class Run:
             self.records.bound_above()
 
     def _retreat(self) -> None:
-        """Step back to the level of a near tie, if the last point exceeds it and another one does not."""
+        """Step back to the level of a near tie, if the last point exceeds it and another one does not.
+
+        Without time for that, step back to the best point with a record that keeps it.
+        """
         phase = self.phase
-        nearer = None if phase.seeking else self.records.retreat()
-        if nearer is not None:
+        if not self._timetable.allows_improving():
+            self.records.return_to_level()
+        elif (nearer := self.records.retreat()) is not None:
             queries = self.spent.total_queries
             self._add_record(nearer, self._prover.last(nearer, phase.origin, queries, self._excess, phase.hints))
 
