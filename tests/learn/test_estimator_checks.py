@@ -27,7 +27,7 @@ from tiebreak.learn import (
         TieBreakClassifier(max_iter=100),
         TieBreakClassifierCV(radii=2, keeps=0.99, cv=2),
         MinNormRegressor(constraint="l1", max_iter=100),  # the set of the others: compiled once
-        MinNormClassifier(keep=0.99, penalize_intercept=True),
+        MinNormClassifier(keep=0.9, penalize_intercept=True),
         ContinualDictionaryLearning(n_components=2, max_iter=5),
     ]
 )
