@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tiebreak.engine.rounding import UNDERFLOW
 from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
 from tiebreak.problem import Problem
 
@@ -41,7 +42,7 @@ class Allowance(NamedTuple):
         if self.keep == 1.0:
             return self.tolerance
         rounding = FEW_OPERATIONS * UNIT * (abs(self.middle_floor) + abs(lower))
-        found = (1.0 - self.keep) * (self.middle_floor - lower - rounding)
+        found = (1.0 - self.keep) * (self.middle_floor - lower - rounding) - UNDERFLOW
         return found if found > 0.0 else 0.0
 
     def level(self, best_lower: float) -> float:
@@ -51,7 +52,8 @@ class Allowance(NamedTuple):
         if self.keep == 1.0:
             epsilon, size = self.tolerance, self.tolerance
         else:
-            epsilon, size = (1.0 - self.keep) * max(self.middle_ceiling - best_lower, 0.0), abs(self.middle_ceiling)
+            above, size = max(self.middle_ceiling - best_lower, 0.0), abs(self.middle_ceiling)
+            epsilon = (1.0 - self.keep) * above + UNDERFLOW
         return best_lower + epsilon + FEW_OPERATIONS * UNIT * (abs(best_lower) + size)
 
     def is_below(self, other: Allowance, lower: float, best_lower: float) -> bool:
