@@ -14,7 +14,7 @@ import numpy as np
 import tiebreak
 
 # %%
-# Phillips' integral equation (1962): the kernel 1 + cos(π s / 3) on |s| < 3 blurs a function of the same shape.
+# Phillips' integral equation (1962): the kernel 1 + cos(π s / 3) on −3 < s < 3 blurs a function of the same shape.
 
 n, noise = 64, 0.02
 s = -6.0 + 12.0 * (np.arange(n) + 0.5) / n
