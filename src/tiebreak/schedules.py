@@ -6,7 +6,7 @@ A schedule may be a number, one of the values below, or any function of an array
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -405,7 +405,11 @@ def _of_library(leaf: Any) -> bool:
 def _replaced(plan: Any, values: dict[int, np.ndarray]) -> Any:
     if isinstance(plan, (Given, Derived)):
         return values[id(plan)]
-    return type(plan)(*(_replaced(part, values) for part in plan)) if isinstance(plan, tuple) else plan
+    return _of_same_type(plan, (_replaced(part, values) for part in plan)) if isinstance(plan, tuple) else plan
+
+
+def _of_same_type(plan: tuple[Any, ...], parts: Iterable[Any]) -> Any:
+    return tuple.__new__(type(plan), parts)  # a value's own constructor may take other arguments
 
 
 def evaluated_until(plan: Any, t: np.ndarray) -> tuple[Any, int, ScheduleError | None]:
@@ -428,5 +432,5 @@ def part_of(plan: Any, values: Any, low: int, high: int) -> Any:
     if isinstance(plan, (Given, Derived)):
         return values[low:high]
     if isinstance(plan, tuple):
-        return type(plan)(*(part_of(*pair, low, high) for pair in zip(plan, values, strict=True)))
+        return _of_same_type(plan, (part_of(*pair, low, high) for pair in zip(plan, values, strict=True)))
     return values

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from conftest import Draws, make_objective
+from conftest import make_objective
 
 from tiebreak import PAVR, FiniteSum, Huber, L1Ball, L2Ball, LeastSquares, Problem, SquaredNorm, minimize
 from tiebreak.engine import interpreted
-from tiebreak.engine.randomness import keys_of
+from tiebreak.engine.randomness import Moment, keys_of
+from tiebreak.objectives.base import draw
 
 SHORT = [1, 1, 1, 1, 2, 2, 2, 2]
 
@@ -25,21 +26,39 @@ def tall(n=4000, d=20, seed=0, loss=LeastSquares):
     return loss(A, A @ truth + noise) if loss is LeastSquares else loss(A, np.where(A @ truth + noise > 0.0, 1.0, -1.0))
 
 
+def shares_of(level):
+    """Return n p_i: how often a row is drawn, relative to the mean."""
+    if level.n_samples == 1:
+        return np.ones(1)
+    squares = level.weights * (level.matrix.array**2).sum(axis=1)
+    return squares / squares.mean() if squares.max() > 2.0 * squares.mean() else np.ones(level.n_samples)
+
+
 def reference(problem, x, batch, weight, growth, seed):
     """Yield x̃ after each step, as the formulas of the method say."""
     f, g = problem.upper, problem.lower
     quarter = -(-g.n_samples // (4 * batch))
-    f_batch = -(-f.n_samples // (4 * quarter))
-    constants = [
-        level.lipschitz + (0.0 if level.n_samples == 1 else level.sample_lipschitz / size)
-        for level, size in ((f, f_batch), (g, batch))
-    ]
-    draws, t, epoch, settled = Draws(problem, seed), 0, 0, 0.3
+    sizes = -(-f.n_samples // (4 * quarter)), batch
+    shares = shares_of(f), shares_of(g)
+    noises = []
+    for level, share, size in zip((f, g), shares, sizes, strict=True):
+        own = 0.0 if level.n_samples == 1 else (level.weights * (level.matrix.array**2).sum(axis=1) / share).max()
+        noises.append(own / size)
+    constants = [level.lipschitz + noise for level, noise in zip((f, g), noises, strict=True)]
+    mix = max(0.05, 0.25 * max(noise / constant for noise, constant in zip(noises, constants, strict=True)))
+    keys, t, epoch, settled = keys_of([seed]), 0, 0, 0.3
 
     def slope(w):
         L = constants[0] / w + constants[1]
         gradient = f.value_and_gradient(x)[1] / w + g.value_and_gradient(x)[1]
         return L * np.linalg.norm(x - problem.domain.project(x - gradient / L))
+
+    def change(level, share, rows, point):
+        """Return the mean of the changes of gradients of rows, each divided by how often it is drawn."""
+        total = np.zeros_like(x)
+        for i in rows:
+            total += (level.value_and_gradient(point, [i])[1] - level.value_and_gradient(x, [i])[1]) / share[i]
+        return total / len(rows)
 
     for k in range(10**6):
         exact = f.value_and_gradient(x)[1], g.value_and_gradient(x)[1]
@@ -51,23 +70,29 @@ def reference(problem, x, batch, weight, growth, seed):
         theta, L = min(0.5, 2.0 / (epoch + 3.0)), constants[0] / weight + constants[1]
         total, steps = np.zeros_like(x), quarter * (SHORT[k] if k < len(SHORT) else 4)
         for _ in range(steps):
-            point = theta * z + 0.5 * x + (0.5 - theta) * y
+            point = theta * z + mix * x + (1.0 - mix - theta) * y
             estimates = []
-            for level, size, whole in zip((f, g), (f_batch, batch), exact, strict=True):
-                rows = draws.indices(level, t, size)
-                change = level.value_and_gradient(point, rows)[1] - level.value_and_gradient(x, rows)[1]
-                estimates.append(whole + change)
-            new = problem.domain.project(z - (estimates[0] / weight + estimates[1]) / (3.0 * theta * L))
-            y, z, t = point + theta * (new - z), new, t + 1
+            for level, key, size, share, whole in zip((f, g), keys, sizes, shares, exact, strict=True):
+                rows = draw(level.evened(), Moment(key, t, 0, 0), np.empty(size, dtype=np.int64))
+                estimates.append(whole + change(level, share, rows, point))
+            v = estimates[0] / weight + estimates[1]
+            y = problem.domain.project(point - v / (1.5 * L))
+            z, t = problem.domain.project(z - v / (1.5 * theta * L)), t + 1
             total += y
             yield x
         x = total / steps
 
 
 @pytest.mark.parametrize("upper", ["squared-norm", "least-squares"])
+@pytest.mark.parametrize("longest", [1.0, 10.0])
 @pytest.mark.parametrize("domain", [L1Ball(1.5), L2Ball(0.7)], ids=["l1", "l2"])
-def test_the_steps_are_those_of_the_formulas(upper, domain):
-    problem = Problem(make_objective(upper, seed=1), make_objective("least-squares", seed=2), domain)
+def test_the_steps_are_those_of_the_formulas(upper, longest, domain):
+    rows = make_objective("least-squares", seed=2).matrix.array.copy()
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[0] *= longest
+    lower = LeastSquares(rows, make_objective("least-squares", seed=2).targets)
+    assert (lower.evened() is lower) == (longest == 1.0)
+    problem = Problem(make_objective(upper, seed=1), lower, domain)
     x0 = domain.project(np.random.default_rng(5).standard_normal(problem.dimension))
     method = PAVR(batch_size=3, growth=5.0).for_problem(problem)
     plan, keys = method.plan(problem), keys_of([3])

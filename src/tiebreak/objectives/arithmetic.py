@@ -205,6 +205,9 @@ class Scaled(Objective, _Scaled):
         inner = self.objective.hessian()
         return None if inner is None else self.factor * inner
 
+    def evened(self) -> Scaled:
+        return self._replace(objective=self.objective.evened())
+
     def rehearsal(self) -> Scaled:
         return self._replace(objective=self.objective.rehearsal())
 
@@ -324,6 +327,14 @@ class Sum(Objective, _Sum):
         return math.fsum(term.lipschitz for term in self.terms)
 
     @property
+    def sample_lipschitz(self) -> float:
+        if self.n_first == 0:
+            return self.first.lipschitz + self.second.sample_lipschitz
+        total = self.n_first + self.n_second
+        counts = (self.n_first, self.first), (self.n_second, self.second)
+        return float(np.max([total / n * term.sample_lipschitz for n, term in counts]))  # not known if one is not
+
+    @property
     def convex(self) -> bool | None:
         """Whether all terms are; if one is not the sum counts as not convex, though others may make up for it."""
         known = [term.convex for term in self.terms]
@@ -348,6 +359,9 @@ class Sum(Objective, _Sum):
         multiple = math.fsum(each for each in inner if isinstance(each, float))  # of the identity
         full = [each for each in inner if isinstance(each, np.ndarray)]
         return sum(full) + multiple * np.eye(full[0].shape[0]) if full else multiple
+
+    def evened(self) -> Sum:
+        return self._replace(first=self.first.evened(), second=self.second.evened())
 
     def rehearsal(self) -> Sum:
         return self._replace(first=self.first.rehearsal(), second=self.second.rehearsal())

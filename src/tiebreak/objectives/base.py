@@ -99,6 +99,13 @@ class Function(Value):
         """
         return None
 
+    def evened(self) -> Any:
+        """Return the objective that estimates of changes of its gradient draw from: itself, or one with the same mean.
+
+        Samples that bend more than others may be drawn more often, and count less, so that ``sample_lipschitz`` is smaller.
+        """
+        return self
+
     def rehearsal(self) -> Any:
         """Return an objective of the same size and types that calls no user's function, to compile loops ahead."""
         return self

@@ -32,6 +32,7 @@ from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
+from tiebreak.objectives.uneven import unevenly
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
@@ -75,11 +76,15 @@ class LinearModel(Objective, _LinearModel):
     @property
     def sample_lipschitz(self) -> float:
         """Max ℓ'' times the largest w_i ‖a_i‖²."""
+        return float(curvature(self.scalar)) * float(self._squares().max())
 
-        def find() -> tuple[float, int]:
-            return float((self.weights * self.matrix.row_norms**2).max()), 1
+    def evened(self) -> Any:
+        """Rows drawn in proportion to w_i ‖a_i‖², unless all are of about the same length."""
+        return unevenly(self, float(curvature(self.scalar)) * self._squares())
 
-        return float(curvature(self.scalar)) * remembered(self, "longest row", find)
+    def _squares(self) -> np.ndarray:
+        """Return w_i ‖a_i‖² of all rows, found in one pass over the data."""
+        return remembered(self, "squares of rows", lambda: (self.weights * self.matrix.row_norms**2, 1))
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """One pass over the data, by all cores where it is long."""

@@ -36,6 +36,9 @@ class OfSome(Objective):
     def sample_lipschitz(self) -> float:
         return self.objective.sample_lipschitz
 
+    def evened(self) -> Any:
+        return self._replace(objective=self.objective.evened())
+
     @property
     def convex(self) -> bool | None:
         return self.objective.convex

@@ -1,0 +1,116 @@
+"""Samples drawn in proportion to how much they bend: the same mean, and estimates of smaller variance.
+
+A loss whose curvature is M_i is drawn with a probability p_i in proportion to M_i and counts 1 / (n p_i) times, so that all
+curvatures become their mean. Zhao and Zhang, Stochastic optimization with importance sampling, ICML 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.engine import kernel
+from tiebreak.engine.randomness import fraction, philox
+from tiebreak.objectives.arithmetic import Objective
+from tiebreak.objectives.base import accumulate, draw
+
+LEAST_SHARE = 1e-200  # share of the mean curvature below which a sample does not count
+EVEN = 2.0  # ratio of the largest curvature to the mean up to which samples are drawn evenly
+
+
+class _Uneven(NamedTuple):
+    objective: Any  # whose samples count 1 / (n p_i) times
+    chances: np.ndarray  # of staying with the sample that was drawn
+    others: np.ndarray  # the sample that is taken instead
+    constant: float  # the smoothness constant of all samples, as they count
+
+
+class Uneven(Objective, _Uneven):
+    """An objective whose samples are not equally likely: for estimates alone, as its plain mean is another one."""
+
+    __slots__ = ()
+
+    @property
+    def dimension(self) -> int | None:
+        return self.objective.dimension
+
+    @property
+    def n_samples(self) -> int:
+        return self.objective.n_samples
+
+    @property
+    def sample_lipschitz(self) -> float:
+        return self.constant
+
+
+@draw.register(Uneven)
+def draw_unevenly(objective, moment, batch):
+    n = objective.others.size
+    for k in range(0, batch.size, 2):
+        a, b, c, d = philox(moment, k >> 1)
+        batch[k] = chosen(objective, fraction(a, b) * n)
+        if k + 1 < batch.size:
+            batch[k + 1] = chosen(objective, fraction(c, d) * n)
+    return batch
+
+
+@accumulate.register(Uneven)
+def accumulate_uneven(objective, batch, x, w, y, v, out):
+    return accumulate(objective.objective, batch, x, w, y, v, out)
+
+
+@kernel
+def chosen(objective, place):
+    """Return the sample at a place in [0, n): its whole part, or by the rest of it the other one that stands there."""
+    i = int(place)
+    return i if place - i < objective.chances[i] else objective.others[i]
+
+
+def unevenly(objective: Any, curvatures: np.ndarray) -> Any:
+    """Return an objective with weights, drawn in proportion to the curvatures of its samples, unless they are alike."""
+    mean = math.fsum(curvatures) / curvatures.size
+    if not 0.0 < mean < math.inf or curvatures.max() <= EVEN * mean:
+        return objective
+    shares = curvatures / mean
+    weights = np.divide(objective.weights, shares, out=np.zeros(shares.size), where=shares > LEAST_SHARE)
+    return Uneven(objective._replace(weights=weights), *aliases(shares), mean)
+
+
+def aliases(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return tables from which samples are drawn at once, in proportion to their shares, which are ≥ 0 and of mean 1.
+
+    Walker, An efficient method for generating discrete random variables with general distributions, ACM Transactions on
+    Mathematical Software 1977.
+    """
+    chances, others = shares.astype(np.float64), np.arange(shares.size)
+    pair(chances, others, np.empty(shares.size, dtype=np.int64))
+    return chances, others
+
+
+@kernel
+def pair(chances, others, waiting):
+    """Fill up each place whose share is below 1 with a sample that has more than that."""
+    n = chances.size
+    small, large = 0, n  # samples with too little wait at the beginning, those with too much at the end
+    for i in range(n):
+        if chances[i] < 1.0:
+            waiting[small] = i
+            small += 1
+        else:
+            large -= 1
+            waiting[large] = i
+    while small > 0 and large < n:
+        small -= 1
+        low, high = waiting[small], waiting[large]
+        others[low] = high
+        chances[high] -= 1.0 - chances[low]
+        if chances[high] < 1.0:
+            large += 1
+            waiting[small] = high
+            small += 1
+    for k in range(small):  # left by rounding
+        chances[waiting[k]] = 1.0
+    for k in range(large, n):
+        chances[waiting[k]] = 1.0
