@@ -133,7 +133,7 @@ def test_a_million_may_be_written_as_a_float(problem):
 
 
 @pytest.mark.parametrize(
-    ("method", "least"), [("auto", 667), ("sbcgf", 667), (SBCGI(preset="paper"), 336), ("bi-fista", 600)]
+    ("method", "least"), [("auto", 750), ("sbcgf", 750), (SBCGI(preset="paper"), 336), ("bi-fista", 600)]
 )
 def test_a_budget_below_one_iteration_is_an_error(method, least):
     rng = np.random.default_rng(0)

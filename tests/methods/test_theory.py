@@ -151,8 +151,8 @@ def test_the_answer_of_a_run_that_is_not_convex_is_the_point_of_least_stationari
         if window[0] <= t < window[1] and df @ (x - s) < least:
             least, best = df @ (x - s), x
         x = x + result.method.step(np.array([t]))[0] * (s - x)
-    np.testing.assert_allclose(result.x, best, atol=1e-12)
-    assert not np.allclose(result.x, x, atol=1e-9)
+    np.testing.assert_allclose(result.last, best, atol=1e-12)
+    assert not np.allclose(result.last, x, atol=1e-9)
 
 
 def test_a_run_by_theory_tells_its_constants_and_goes_on_from_a_checkpoint(plain, tmp_path):

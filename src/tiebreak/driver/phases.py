@@ -1,8 +1,9 @@
-"""The phases of a run: a search for the first point, if there is none, and the method itself."""
+"""The phases of a run: a search for the first point, if there is none, the method itself, and what lowers g at its end."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, values
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
 INITIAL_SHARE = 0.1  # share of the budget that goes to finding the first point …
 NEAR_SHARE = 0.4  # … and the most for near ties, where it ends as soon as the point is good enough
+SETTLING_SHARE = 0.1  # share of the budget that goes to lowering g at the end, if the method wants that
 TIMED_PART, TIMED_ROWS = 16, 4096  # fraction of a pass that is timed to tell how long one takes, and rows of it at least
 PROBE = np.concatenate([np.arange(16), 2 ** np.arange(5, 21)])  # iterations at which schedules are checked and compared
 
@@ -39,52 +41,71 @@ class Phases:
     Attributes
     ----------
     methods : list of Method
-        The last one is the method that was asked for.
+    main : int
+        The number of the phase whose method is the one that was asked for. Phases before it seek a first point, those after
+        it lower g.
     """
 
     def __init__(self, task: Task, passes: float = math.inf) -> None:
         self.task, self._passes = task, passes
-        self.methods = self.planned(task.limits.queries, task.limits.iterations)
+        self.methods, self.main = self.planned(task.limits.queries, task.limits.iterations)
 
     @property
     def method(self) -> Method:
-        """The method of the last phase."""
-        return self.methods[-1]
+        """The method that was asked for."""
+        return self.methods[self.main]
 
     @property
-    def share(self) -> float:
-        """The share of the queries that the search for a first point may make."""
-        return self._initial_share if self.task.seek else 0.0
+    def settling_share(self) -> float:
+        """The share of the budget that goes to lowering g at the end."""
+        return SETTLING_SHARE if len(self.methods) > self.main + 1 else 0.0
 
     @property
     def _initial_share(self) -> float:
         return NEAR_SHARE if self.task.problem.is_near else INITIAL_SHARE
 
-    def planned(self, queries: float, iterations: float) -> list[Method]:
-        """Return the methods configured for a budget."""
+    def planned(self, queries: float, iterations: float) -> tuple[list[Method], int]:
+        """Return the methods configured for a budget, and the place among them of the one that was asked for."""
         problem, limits = self.task.problem, self.task.limits
         wanted = limits.tol[1] if limits.tol is not None else 0.0
-        budget = Budget((1.0 - self.share) * queries, iterations, wanted, self._passes)
+        seeking = self._initial_share if self.task.seek else 0.0
+        ends = math.isfinite(queries) or math.isfinite(iterations) or math.isfinite(limits.seconds)
+        # Which methods come before and after is not known before the method is: they take their shares if it has them.
+        budget = Budget((1.0 - seeking) * queries, iterations, wanted, self._passes)
         method = self.task.method.for_problem(problem, budget)
         initial = method.seeks_with if self.task.seek else None
+        settle = method.settles_with if ends and not problem.is_near else None
+        if settle is not None:
+            less = budget._replace(queries=budget.queries - SETTLING_SHARE * queries)
+            planned = self.task.method.for_problem(problem, less)
+            if (settle := planned.settles_with) is not None:
+                method = planned
         # The first point is to minimise g, whatever the tolerance.
-        return [method] if initial is None else [initial.for_problem(problem.exact), method]
+        before = [] if initial is None else [initial.for_problem(problem.exact)]
+        after = [] if settle is None else [settle.for_problem(problem)]
+        return [*before, method, *after], len(before)
 
-    def query_limit(self, number: int) -> float:
-        """Return how many queries the run may have made by the end of a phase."""
-        return self.task.limits.queries if number == len(self.methods) - 1 else self._seeking_limit()
+    def query_limit(self, number: int, queries_before: int) -> float:
+        """Return how many queries the run may have made by the end of a phase that began after so many."""
+        if number < self.main:
+            return self._seeking_limit()
+        if number == self.main:
+            return (1.0 - self.settling_share) * self.task.limits.queries
+        return min(self.task.limits.queries, queries_before + self._worth_of_iterations(SETTLING_SHARE))
 
     def _seeking_limit(self) -> float:
         """Return how many queries the search for the first point may make."""
-        limits = self.task.limits
         share = self._initial_share
-        limit = limits.queries * share
-        if math.isfinite(limits.iterations):
-            first = np.arange(min(int(limits.iterations), BLOCK))
-            cost = self.method.cost(self.method.plan(self.task.problem), first)
-            each = float(np.mean(cost.upper_queries + cost.lower_queries))
-            limit = min(limit, each * limits.iterations * share / (1.0 - share))
-        return limit
+        return min(self.task.limits.queries * share, self._worth_of_iterations(share))
+
+    def _worth_of_iterations(self, share: float) -> float:
+        """Return the queries of a phase that is worth this share of a run of which the iterations are limited."""
+        iterations = self.task.limits.iterations
+        if math.isinf(iterations):
+            return math.inf
+        cost = self.method.cost(self.method.plan(self.task.problem), np.arange(min(int(iterations), BLOCK)))
+        each = float(np.mean(cost.upper_queries + cost.lower_queries))
+        return each * iterations * share / (1.0 - share)
 
     def check(self) -> None:
         """Raise if the budget allows no iteration, or a schedule is wrong, before anything is computed."""
@@ -95,7 +116,8 @@ class Phases:
         """Raise if the queries do not pay for one iteration: nothing would be done, and pass for an answer."""
         first = self.method.cost(self.method.plan(self.task.problem), np.zeros(1, dtype=np.int64))
         needed, given = int(first.upper_queries[0] + first.lower_queries[0]), self.task.limits.queries
-        share, what = (1.0 - self._initial_share, " and a first point") if len(self.methods) > 1 else (1.0, "")
+        share, what = (1.0 - self._initial_share, " and a first point") if self.main > 0 else (1.0, "")
+        share -= self.settling_share
         if needed > share * given:
             least = math.ceil(needed / share)
             raise ValueError(
@@ -106,9 +128,10 @@ class Phases:
     def _check_schedules(self) -> None:
         """Raise if a schedule is wrong at an iteration that the budget reaches."""
         problem, limits = self.task.problem, self.task.limits
-        main = Budget((1.0 - self.share) * limits.queries, limits.iterations)
-        budgets = [main] if len(self.methods) == 1 else [Budget(self._seeking_limit()), main]
-        for method, budget in zip(self.methods, budgets, strict=True):
+        seeking = self._initial_share if self.task.seek else 0.0
+        main = Budget((1.0 - seeking - self.settling_share) * limits.queries, limits.iterations)
+        budgets = [main] if self.main == 0 else [Budget(self._seeking_limit()), main]
+        for method, budget in zip(self.methods, budgets, strict=False):  # what lowers g has schedules of this library
             reached = method.horizon(problem, budget)
             if reached <= SAMPLE or reached == budget.iterations < math.inf:
                 last = math.ceil(reached) - 1
@@ -117,10 +140,10 @@ class Phases:
                 probe = PROBE[0.9 * reached > PROBE]
             evaluated(method.plan(problem), probe)
 
-    def configuration(self, methods: list[Method]) -> dict[str, str]:
+    def configuration(self, methods: list[Method], main: int) -> dict[str, str]:
         """Return what identifies a method and all its parameters, and those of the search for its first point."""
         schedules = (values_of(method.plan(self.task.problem), PROBE) for method in methods)
-        return {"method": methods[-1].name, "parameters": digest((methods[-1], *schedules), code=False)}
+        return {"method": methods[main].name, "parameters": digest((methods[main], *schedules), code=False)}
 
 
 class Phase:
@@ -132,6 +155,10 @@ class Phase:
         0 for the first phase of the run.
     seeking : bool
         Whether it only seeks the first point.
+    settling : bool
+        Whether it lowers g after the method has ended.
+    earlier : (int, int)
+        There: the iterations and the empty cuts of the method.
     queries_before : int
         Queries that the run had made when it began.
     began : float
@@ -154,11 +181,15 @@ class Phase:
         x: np.ndarray,
         queries_before: int,
         clock: Clock,
+        earlier: tuple[int, int] = (0, 0),
         stored: dict[str, np.ndarray] | None = None,
     ) -> None:
         self._problem = problem = phases.task.problem
+        self._limit_after = partial(phases.query_limit, number)
         self.number, self.method = number, phases.methods[number]
-        self.seeking = number < len(phases.methods) - 1
+        self.seeking, self.settling = number < phases.main, number > phases.main
+        self.kept_share = phases.settling_share if number == phases.main else 0.0  # of a time limit, for what comes after
+        self.earlier = earlier
         self.plan = self.method.plan(problem)
         memory = phases.task.memory
         if stored is not None:
@@ -168,9 +199,14 @@ class Phase:
         else:
             self.state = self.method.start(problem, self.plan, x)  # may call a user's function
         self.keys = keys_of([phases.task.seed, phases.task.part, number])
-        self.queries_before, self.began, self.pace = queries_before, clock.counted, 0.0
-        self.query_limit = phases.query_limit(number)
+        self.pace = 0.0
+        self.continue_from(queries_before, clock.counted)
         self._block: Block | None = None
+
+    def continue_from(self, queries_before: int, began: float) -> None:
+        """Take note of after how many queries of the run, and when, it began."""
+        self.queries_before, self.began = queries_before, began
+        self.query_limit = self._limit_after(queries_before)
 
     @property
     def iteration(self) -> int:
@@ -180,12 +216,12 @@ class Phase:
     @property
     def iterations_of_method(self) -> int:
         """The same of the method that was asked for."""
-        return 0 if self.seeking else self.iteration
+        return 0 if self.seeking else self.earlier[0] if self.settling else self.iteration
 
     @property
     def place(self) -> tuple[int, int]:
         """The first two fields of a record made now."""
-        return int(not self.seeking), self.iteration
+        return 0 if self.seeking else 2 if self.settling else 1, self.iteration
 
     @property
     def answer(self) -> np.ndarray:
@@ -232,13 +268,13 @@ class Phase:
     @property
     def memory(self) -> Memory | None:
         """What its method keeps for a run that continues from its answer."""
-        arrays = None if self.seeking else self.method.memory(self.state)
+        arrays = None if self.seeking or self.settling else self.method.memory(self.state)
         return None if arrays is None else Memory(self.method.name, arrays)
 
     @property
     def empty_cuts(self) -> int:
         """How often the cut left nothing of the domain; methods without a cut do not count it."""
-        return self.method.empty_cuts(self.state)
+        return self.earlier[1] if self.settling else self.method.empty_cuts(self.state)
 
     @property
     def spent(self) -> np.ndarray:

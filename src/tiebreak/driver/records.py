@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -22,6 +22,8 @@ UNPROVEN_SHARE = 0.5  # share of the tolerance above the least g seen that is ta
 STREAM_SHARE = 0.5  # share of the tolerance by which g may rise on a stream, whatever is proven of its first point
 NEAR_ENOUGH = 1e-9  # share of the tolerance from the level at which a way back to it ends, about
 SHORTEST_STEP = 1e-15  # … and share of the way itself
+SMALL_RISE = 1e-3  # share of what g had gained at the first point by which it may end above that, where this is promised
+KEPT_BYTES = 64_000_000  # memory for points to which a run may go back
 
 
 class Snapshot:
@@ -44,6 +46,18 @@ class Snapshot:
         return getattr(self.record, name)
 
 
+class Candidate(NamedTuple):
+    """A point with a record, to which the run may go back."""
+
+    x: np.ndarray
+    upper: float
+    lower: float
+
+    def matches(self, other: Candidate) -> bool:
+        """Return whether it is as good as another one at both levels."""
+        return self.upper <= other.upper and self.lower <= other.lower
+
+
 class Records:
     """The rows of a history, and the last point with what is proven there.
 
@@ -61,7 +75,9 @@ class Records:
     ----------
     rows : list of Record
     x, certificate : array and Certificate
-        Of the last row.
+        Of the last row, or of the point that was gone back to.
+    last : array or None
+        The point of the last row, if another one was gone back to.
     confirmed : bool
         Whether its bounds hold though records chose their moment.
     """
@@ -73,7 +89,9 @@ class Records:
         self.prover, self._tol, self._convex, self._given = prover, tol, convex, given
         self.rows: list[Record] = []
         self.confirmed = False
+        self.last: np.ndarray | None = None
         self._lowest, self._least = np.zeros(0), math.inf
+        self._front: list[Candidate] = []  # records with no other one that is as good at both levels, least g first
         self._kept: tuple[np.ndarray, Certificate, Record] | None = None  # the best record of a point within the level
 
     def __bool__(self) -> bool:
@@ -103,12 +121,58 @@ class Records:
         )
         earlier = self.rows[:-1] if self.made_at(phase) else self.rows
         self.rows, self.x, self.certificate, self.confirmed = [*earlier, row], x, certificate, False
-        if certificate.is_near and certificate.lower < self._least:
+        if certificate.lower < self._least:
             self._lowest, self._least = x, certificate.lower
+        if self.prover.certain:
+            self._keep(Candidate(x, certificate.upper, certificate.lower))
         if certificate.is_near and certificate.within and (self._kept is None or certificate.upper <= self._kept[1].upper):
             self._kept = x, certificate, row
 
-    # Near ties
+    # What is returned
+
+    def _keep(self, new: Candidate) -> None:
+        """Keep a record, and forget those that it matches; beyond some memory those of largest g."""
+        if any(kept.matches(new) and not new.matches(kept) for kept in self._front):
+            return
+        front = sorted([new, *(kept for kept in self._front if not new.matches(kept))], key=lambda kept: kept.lower)
+        self._front = front[: max(2, KEPT_BYTES // new.x.nbytes)]
+
+    def better(self) -> np.ndarray | None:
+        """Return a point with a record that is as good as the last one at both levels, and better than rounding at one.
+
+        Of several it is the one of least g; for near ties, where they all keep the level if the last one does, of least f.
+        """
+        last = Candidate(self.x, self.certificate.upper, self.certificate.lower)
+        found = [kept for kept in self._front if kept.matches(last) and not last.matches(kept)]
+        if not found:
+            return None
+        upper, lower = (2.0 * error for error in self.prover.errors)
+        found = [kept for kept in found if kept.upper < last.upper - upper or kept.lower < last.lower - lower]
+        if not found:
+            return None
+        near = self.certificate.is_near
+        return min(found, key=lambda kept: kept.upper if near else kept.lower).x
+
+    def go_back(self, x: np.ndarray, certificate: Certificate) -> None:
+        """Offer another point than that of the last row; the history stays as it is."""
+        self.last, self.x, self.certificate = self.x, x, certificate
+
+    # Levels of g
+
+    def largest_rise(self) -> float:
+        """Return how large g may be at the end of a run that promises to keep it near g at its first point.
+
+        It may rise by half of the lower tolerance, or by a small share of what g has gained there, compared with the centre
+        of the domain or the worst record.
+        """
+        first = self._first.lower
+        worst = max(self.prover.problem.lower.value(self.prover.problem.center), *(row.lower for row in self.rows))
+        return first + max(0.5 * self._tol[1] if self._tol else 0.0, SMALL_RISE * (worst - first))
+
+    @property
+    def _first(self) -> Record:
+        """The record of the method's first point."""
+        return next((row for row in reversed(self.rows) if row.phase == 0), self.rows[0])
 
     def allowed(self) -> tuple[float, float]:
         """Return the level that g is proven to keep, and how far above g at the method's first point g may be.
@@ -117,28 +181,33 @@ class Records:
         are loose, half of the tolerance is used in any case: a first point that is better than its bound leaves room for it.
         """
         floors = self.certificate.floors
-        first = next((row for row in reversed(self.rows) if row.phase == 0), self.rows[0])
+        first = self._first
         if not self.prover.certain:  # values of different samples are not compared: g − g* at the first point has a bound
             return floors.aim, max(floors.room - first.lower_gap_bound, STREAM_SHARE * floors.epsilon)
         level = floors.aim - RETREAT * floors.room if floors.lower > -math.inf else -math.inf
         return level, max(level, floors.best_lower) - first.lower
 
-    def retreat(self) -> np.ndarray | None:
-        """Return the last point between that of least g and the last one where g keeps the level, in some passes over g.
+    def retreat(self, promised: bool) -> np.ndarray | None:
+        """Return the last point between that of least g and the last one where g keeps a level, in some passes over g.
 
-        Where no point is known to keep it, and the last one is known not to, half of the tolerance above the least g will
-        do. None if there is no need of another point.
+        For near ties it is the level of these. Where no point is known to keep it, and the last one is known not to, half of
+        the tolerance above the least g will do. For exact ties it is that of :meth:`largest_rise`, if that is ``promised``.
+        None if there is no need of another point.
         """
         certificate, lowest = self.certificate, self._lowest
-        if not (certificate.is_near and self.prover.certain) or certificate.within:
+        if not self.prover.certain or certificate.within or not (certificate.is_near or promised):
             return None
         floors, objective, kept = certificate.floors, self.prover.problem.lower, 0.0
-        level = floors.aim - RETREAT * floors.room
-        if certificate.within is False and not self._least <= level:
-            level = self._least + UNPROVEN_SHARE * floors.epsilon
+        if certificate.is_near:
+            level, room = floors.aim - RETREAT * floors.room, floors.room
+            if certificate.within is False and not self._least <= level:
+                level = self._least + UNPROVEN_SHARE * floors.epsilon
+        else:
+            level = self.largest_rise() if certificate.lower > self._first.lower else math.inf
+            room = level - self._least
         if not self._least <= level < certificate.lower:
             return None
-        level -= 2.0 * objective.survey(self.x).value_error
+        level -= 2.0 * max(objective.survey(self.x).value_error, self.prover.errors[1])
 
         def excess(share: float) -> float:
             nonlocal kept
@@ -149,7 +218,7 @@ class Records:
 
         # g is convex, and so no larger than the chord: where that has the level, g keeps it. It is near if little is to go.
         rise = certificate.lower - self._least
-        chord, width = (level - self._least) / rise, max(NEAR_ENOUGH * floors.room / rise, SHORTEST_STEP)
+        chord, width = (level - self._least) / rise, max(NEAR_ENOUGH * room / rise, SHORTEST_STEP)
         start = chord if excess(chord) < 0.0 else 0.0  # rounding may carry it beyond the level
         if 1.0 - start > width and excess(start) < 0.0 < excess(1.0):
             brentq(excess, start, 1.0, xtol=width, disp=False)
@@ -209,8 +278,9 @@ class Records:
     def improve(self) -> None:
         """Make the bounds of the last record as good as they can be."""
         self.certificate = self.prover.improved(self.certificate)
-        bounds = {name: getattr(self.certificate, name) for name in ("upper_gap_bound", "lower_gap_bound")}
-        self.rows[-1] = self.rows[-1]._replace(**bounds)
+        if self.last is None:
+            bounds = {name: getattr(self.certificate, name) for name in ("upper_gap_bound", "lower_gap_bound")}
+            self.rows[-1] = self.rows[-1]._replace(**bounds)
 
     def bound_above(self) -> None:
         """Find a ceiling of f*, if there is one."""
@@ -242,7 +312,8 @@ class Records:
         history = {f"history.{name}": getattr(History(self.rows), name) for name in Record._fields}
         meta = {"confirmed": self.confirmed, "certificate": certificate, "proofs": proofs}
         lowest = {"lowest": self._lowest, "least": np.array([self._least])}
-        return meta, {**history, **gradients, **half_spaces, **lowest, "evaluated": self.x}
+        front = {f"front.{name}": np.array([getattr(kept, name) for kept in self._front]) for name in Candidate._fields}
+        return meta, {**history, **gradients, **half_spaces, **lowest, **front, "evaluated": self.x}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
@@ -252,6 +323,8 @@ class Records:
         self.rows = [Record(*row) for row in zip(*columns, strict=True)]
         self.x, self.certificate = arrays["evaluated"], unpacked(meta["certificate"], arrays)
         self._lowest, self._least = arrays["lowest"], float(arrays["least"][0])
+        values = zip(arrays["front.upper"].tolist(), arrays["front.lower"].tolist(), strict=True)
+        self._front = [Candidate(x, *each) for x, each in zip(arrays["front.x"], values, strict=True)]
 
 
 def _times(bound: float, tolerance: float) -> float:

@@ -62,7 +62,7 @@ class Memory(NamedTuple):
 class Record(NamedTuple):
     """One row of a history: exact values on the full data, evaluated with the clock stopped."""
 
-    phase: int  # 0 while the first point is sought, 1 afterwards
+    phase: int  # 0 while the first point is sought, 1 afterwards, 2 while g is lowered at the end
     iteration: int  # of the phase
     upper_queries: int
     lower_queries: int
@@ -160,6 +160,9 @@ class Result:
     memory : Memory or None
         What the method keeps for a run that continues from this result, ``minimize(problem, x0=result)``, with the same
         ``tolerance`` or another one; a file does not hold it.
+    last : array or None
+        The point at which the run ended. It is x, unless a point with a record was better at both levels; a file does not
+        hold it.
     """
 
     x: np.ndarray
@@ -184,6 +187,7 @@ class Result:
     settings: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     memory: Memory | None = None
+    last: Any = None
 
     @property
     def tolerance(self) -> float:

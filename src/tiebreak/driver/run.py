@@ -29,6 +29,8 @@ CHUNK_SECONDS = 0.05  # seconds between two looks at the clock
 CHUNK_GROWTH = 4  # factor by which a chunk may be longer than the last one
 CHECKPOINT_SECONDS = 5.0  # seconds from one checkpoint to the next
 
+REACHED = (Status.CERTIFIED, Status.CALLBACK)  # ends of a run that do not depend on what is left of its budget
+
 Charges = Callable[[], list[tuple[Any, int, float]]]  # objectives, evaluations and seconds that constants took since last
 
 
@@ -60,15 +62,18 @@ class Run:
         self.callback: Callable[[Snapshot], Any] | None = None
         self.progress = Progress(task.limits.countable, wanted=False)
         self.checkpoint: Checkpoint | None = None
+        self.ended: Status | None = None  # why the method ended, while g is lowered after it
         self._prover, self._charges = prover, charges
         self._timetable = Timetable(task.limits.seconds, clock, prover)
         self._chunk = 1  # iterations of the next chunk
         self._clean = True  # whether the state is that of a completed iteration
         self.enter(0, task.x)
 
-    def enter(self, number: int, x: np.ndarray, stored: dict[str, np.ndarray] | None = None) -> None:
+    def enter(
+        self, number: int, x: np.ndarray, earlier: tuple[int, int] = (0, 0), stored: dict[str, np.ndarray] | None = None
+    ) -> None:
         """Begin a phase at a point, or continue it from what is stored of its state; if that fails, nothing has changed."""
-        self.phase = Phase(self.phases, number, x, self.spent.total_queries, self.clock, stored)
+        self.phase = Phase(self.phases, number, x, self.spent.total_queries, self.clock, earlier, stored)
         for objective, evaluations, seconds in self._charges():
             level = "upper" if holds(self.task.problem.upper, objective) else "lower"
             self.spent.charge(level, evaluations, seconds)
@@ -99,19 +104,28 @@ class Run:
         """Run all phases; return why it ended and what was raised, if anything was."""
         try:
             while True:
-                name = self.phase.method.name
-                self.progress.describe(f"{name} for a first point" if self.phase.seeking else name)
+                phase = self.phase
+                purpose = " for a first point" if phase.seeking else " for g" if phase.settling else ""
+                self.progress.describe(phase.method.name + purpose)
                 status = self._run_phase()
-                if not self.phase.seeking or status is Status.CALLBACK:
-                    return status, None
-                if not self.records.made_at(self.phase) and self._record() is Status.CALLBACK:
+                if self._is_last(status):
+                    return status if self.ended is None or status in REACHED else self.ended, None
+                if not self.records.made_at(phase) and self._record() is Status.CALLBACK:
                     return Status.CALLBACK, None
-                self.enter(self.phase.number + 1, self.phase.answer)
+                if not phase.seeking:
+                    self.ended = status
+                self.enter(phase.number + 1, phase.answer, (phase.iterations_of_method, phase.empty_cuts))
                 self._allow()
         except (KeyboardInterrupt, Exception) as error:
             if not self.records:  # there is nothing to lose yet
                 raise
             return (Status.INTERRUPTED, None) if isinstance(error, KeyboardInterrupt) else (_status_of(error), error)
+
+    def _is_last(self, status: Status) -> bool:
+        """Return whether no other phase follows one that ended like this."""
+        if status is Status.CALLBACK or (status is Status.CERTIFIED and not self.phase.seeking):
+            return True
+        return self.phase.number == len(self.phases.methods) - 1
 
     def _run_phase(self) -> Status:
         """Run one phase to its end, and return why it ended."""
@@ -166,7 +180,7 @@ class Run:
         if affordable <= low:
             return low, Status.QUERIES
         size = block.total.size - 1
-        allowed = size if phase.seeking else int(min(limits.iterations - block.start, size))
+        allowed = size if phase.seeking or phase.settling else int(min(limits.iterations - block.start, size))
         if allowed <= low:
             return low, Status.ITERATIONS
         if block.failure is not None and block.known <= low:
@@ -265,6 +279,7 @@ class Run:
             self._add_record(x, self._prover.last(x, phase.origin, queries, self._excess, phase.hints))
         if status is not Status.CERTIFIED and not phase.seeking:
             self._retreat()
+        self._go_back(status)
         # A method that knows its multipliers, or that it is finished, has nothing to gain from more half-spaces.
         sharp = phase.finished or bool(phase.hints)
         if self._excess(self.records.certificate) > 1.0 and not sharp and self._timetable.allows_improving():
@@ -273,16 +288,26 @@ class Run:
             self.records.bound_above()
 
     def _retreat(self) -> None:
-        """Step back to the level of a near tie, if the last point exceeds it and another one does not.
+        """Step back to the level of a near tie, or to the largest rise of g, if the last point exceeds it.
 
-        Without time for that, step back to the best point with a record that keeps it.
+        Without time for that, step back to the best point of a near tie with a record that keeps the level.
         """
         phase = self.phase
         if not self._timetable.allows_improving():
             self.records.return_to_level()
-        elif (nearer := self.records.retreat()) is not None:
+        elif (nearer := self.records.retreat(self.phases.settling_share > 0.0)) is not None:
             queries = self.spent.total_queries
             self._add_record(nearer, self._prover.last(nearer, phase.origin, queries, self._excess, phase.hints))
+
+    def _go_back(self, status: Status) -> None:
+        """Go back to a point with a record that is better than the last one at both levels, if there is one."""
+        phase = self.phase
+        if self._prover.certain and (better := self.records.better()) is not None:
+            certificate = self._prover.last(better, phase.origin, self.spent.total_queries, self._excess, phase.hints)
+            if (
+                status is not Status.CERTIFIED or self._excess(certificate) <= 1.0
+            ):  # for f not convex it may not be stationary
+                self.records.go_back(better, certificate)
 
     def _needs_record(self, x: np.ndarray, status: Status) -> bool:
         """Return whether the last point must be evaluated, or its bounds be made of samples that decided nothing."""
@@ -315,6 +340,7 @@ class Run:
         task, method, certificate = self.task, self.phases.method, self.records.certificate
         return Result(
             x=self.records.x,
+            last=self.records.x if self.records.last is None else self.records.last,
             parts=task.problem.domain.parts(self.records.x),
             upper=certificate.upper,
             lower=certificate.lower,
@@ -343,7 +369,7 @@ class Run:
                 "part": task.part,
             },
             error=error,
-            memory=self.phase.memory if self._clean and not status.failed else None,
+            memory=self.phase.memory if self._clean and self.records.last is None and not status.failed else None,
         )
 
 

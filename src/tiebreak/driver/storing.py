@@ -14,6 +14,7 @@ import numpy as np
 from tiebreak.driver import checkpoint
 from tiebreak.driver.checkpoint import CheckpointError
 from tiebreak.driver.limits import Task
+from tiebreak.driver.result import Status
 from tiebreak.driver.run import Run
 from tiebreak.engine.digest import digest, lasting, outline
 from tiebreak.methods import Method
@@ -50,6 +51,8 @@ class Checkpoint:
             "phase": run.phase.number,
             "phase_queries": run.phase.queries_before,
             "phase_began": run.phase.began,
+            "earlier": run.phase.earlier,
+            "ended": run.ended and run.ended.name,
             "seconds": run.spent.seconds,
             "wall_seconds": run.clock.wall,
             "counted_seconds": run.clock.counted,
@@ -79,10 +82,11 @@ class Checkpoint:
     def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         run = self._run
         state = {name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)}
-        run.enter(meta["phase"], run.task.x, state)
+        run.enter(meta["phase"], run.task.x, tuple(meta["earlier"]), state)
+        run.ended = meta["ended"] and Status[meta["ended"]]
         run.spent.costs[:] = arrays["counts"]
         run.spent.seconds = meta["seconds"]
-        run.phase.queries_before, run.phase.began = meta["phase_queries"], meta["phase_began"]
+        run.phase.continue_from(meta["phase_queries"], meta["phase_began"])
         run.clock.continue_from(meta["wall_seconds"], meta["counted_seconds"])
         run.records.restore(meta, arrays)
 
@@ -107,13 +111,13 @@ class Checkpoint:
     def _planned_for(self, stored: dict[str, Any]) -> str:
         """Return why the stored run and this one differ, if their budgets are the reason: some parameter depends on it."""
         phases = self._run.phases
-        methods = phases.planned(*(stored[name] for name in BUDGETS))
-        before, now = phases.configuration(methods), phases.configuration(phases.methods)
+        methods, main = phases.planned(*(stored[name] for name in BUDGETS))
+        before, now = phases.configuration(methods, main), phases.configuration(phases.methods, phases.main)
         if before == now or any(stored[name] != value for name, value in before.items()):
             return ""
         if before["method"] != now["method"]:
             return f"the method is chosen for the budget: {before['method']!r} for that one, {now['method']!r} for this one"
-        names = [field.name for field in fields(phases.method) if _differ(methods[-1], phases.method, field.name)]
+        names = [field.name for field in fields(phases.method) if _differ(methods[main], phases.method, field.name)]
         return f"{before['method']!r} plans for the whole budget: {', '.join(f'`{name}`' for name in names)}"
 
 
@@ -124,7 +128,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "tolerance": task.problem.tolerance,
         "keep": task.problem.keep,
         "problem": problem_digest(task.problem, task.x),
-        **run.phases.configuration(run.phases.methods),
+        **run.phases.configuration(run.phases.methods, run.phases.main),
         "seed": task.seed,
         "part": task.part,
         **run.records.prover.identity,

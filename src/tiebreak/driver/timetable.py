@@ -51,6 +51,7 @@ class Timetable:
         if phase.seeking and phase.iteration > 0:  # one step towards a first point is worth more than its share
             share = INITIAL_SHARE * (self._limit - phase.began)
             left = min(left, phase.began + share - self._clock.counted)
+        left -= phase.kept_share * (self._limit - phase.began)
         return int(np.searchsorted(needed, left, side="right")) if left > 0.0 else 0
 
     def _left(self, queries: int) -> float:

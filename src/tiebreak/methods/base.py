@@ -84,6 +84,11 @@ class Method:
         """The method that finds a first point for this one, if it needs a good one."""
         return getattr(self, "initial", None)
 
+    @property
+    def settles_with(self) -> Method | None:
+        """The method that lowers g at the end of a run, from the point that this one led to."""
+        return getattr(self, "settle", None)
+
     def __post_init__(self) -> None:
         """Fill fields left as None from the preset, check them all and turn numbers into schedules."""
         preset = self._preset()

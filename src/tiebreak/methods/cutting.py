@@ -34,12 +34,13 @@ from tiebreak.methods.base import (
     UPPER_NOT_FINITE,
     Budget,
     Method,
+    check_initial,
     initial,
     preset,
 )
 from tiebreak.methods.cut_rules import margin, set_anchor, watch_error, watch_move
-from tiebreak.methods.fitting import allowance_of, curvature_of, first_points, fitting_step
-from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.methods.fitting import allowance_of, curvature_of, first_points, fitting_step, settling
+from tiebreak.methods.parameters import declared, other, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.methods.step_rules import go_towards, guarded
 from tiebreak.problem import Problem
@@ -131,6 +132,14 @@ class Cutting(Method):
         least=0.0,
     )
     initial: Method | None = initial()
+    settle: Method | None = other(
+        "Method",
+        None,
+        "What lowers g with the last tenth of the budget, from the point that the cut led to, on finite data and for exact"
+        " ties. If it is not given, it is found where the steps are, unless a slack is given; if steps are given, there is"
+        " none.",
+        check_initial,
+    )
 
     needs = "linear minimisation over a half-space"
     loop = advance
@@ -146,6 +155,7 @@ class Cutting(Method):
             "curvature": lambda: curvature_of(problem),
             "allowance": lambda: allowance_of(problem),
             "initial": lambda: first_points(problem),
+            "settle": lambda: settling(problem) if self.step is None and self.slack in (None, constant(0.0)) else None,
         }
 
     def step_and_guard(self, problem: Problem) -> dict[str, Any]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tiebreak.domains import projects
 from tiebreak.methods.base import Method
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.frank_wolfe import SpiderFW, StormFW
 from tiebreak.problem import Problem
-from tiebreak.schedules import Schedule, constant, falling, power
+from tiebreak.schedules import Schedule, constant, falling, opened, power
 
 LARGEST_SHARE = 4.0  # sum of all steps, if none is shortened: e^−4 of x_0 is left then
 NOT_CONVEX = 0.5  # factor of T^−ω in the first step if f is not convex
 ALLOWED = 1e-3  # share of g at the centre of Z by which g may rise before steps become shorter, if f is not convex
+
+FIRST_SHORT_STEP = 1e-3  # the first step of Frank-Wolfe from a good point at most: it meets the curvature of g
+UNKNOWN_CURVATURE = 1e-300  # less than any
 
 
 def known_convexity(problem: Problem, method: Method) -> bool:
@@ -63,3 +67,18 @@ def first_points(problem: Problem) -> Method:
     if known and projects(problem.domain):
         return FISTA(level="lower")
     return SpiderFW(period=1, batch_size=1, level="lower")
+
+
+def settling(problem: Problem) -> Method | None:
+    """Return a method that lowers g from a good point on: accelerated if it can project, else Frank-Wolfe with short steps.
+
+    None where g is never known exactly, and for near ties, where g may be above its least value.
+    """
+    if problem.lower.endless or problem.is_near:
+        return None
+    first = first_points(problem)
+    if not isinstance(first, SpiderFW):
+        return first
+    lipschitz = float(problem.lower.lipschitz)
+    curvature = lipschitz if math.isfinite(lipschitz) and lipschitz > 0.0 else UNKNOWN_CURVATURE
+    return replace(first, step=opened(FIRST_SHORT_STEP, 1, constant(1.0)), curvature=curvature)

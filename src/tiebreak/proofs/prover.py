@@ -51,6 +51,11 @@ class Prover(ABC):
         """What a run that continues from a checkpoint must share."""
         return {}
 
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far the values of f and g in the last record may be off by rounding, where it is of all samples."""
+        return 0.0, 0.0
+
     @abstractmethod
     def cost(self, queries: int) -> int:
         """Return how many samples a record takes after this many queries."""
@@ -113,6 +118,10 @@ class ExactProver(Prover):
         self.looks: list[Look] = []  # the last records with their gradients, the newest first
         self.tightened_at = 0  # the queries when all of these were last used together
         self.full = problem.upper.n_samples + problem.lower.n_samples
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        return (self.looks[0].f_error, self.looks[0].g_error) if self.looks else (0.0, 0.0)
 
     def cost(self, queries: int) -> int:
         return self.full

@@ -88,7 +88,7 @@ def run(seed: int, method: str, convex: bool, share: float, horizons: list[int],
         configured = with_share(method, case.problem, horizon, share)
         settings: dict[str, Any] = {"x0": case.x0, "max_queries": None, "max_iterations": horizon}
         results = [solved(case.problem, configured, seed=repeats * seed + k, **settings) for k in range(repeats)]
-        gaps = [np.mean([gap(result.x) for result in results]) for gap in (case.lower_gap, case.upper_gap)]
+        gaps = [np.mean([gap(result.last) for result in results]) for gap in (case.lower_gap, case.upper_gap)]
         slack = float(configured.slack(np.array([horizon]))[0])  # type: ignore[attr-defined]
         rows.append([horizon, *gaps, slack, results[0].queries.total])
         seconds += sum(result.seconds for result in results)

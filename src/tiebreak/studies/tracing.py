@@ -68,7 +68,7 @@ def trace(
     measures: Mapping[str, Callable[[np.ndarray], float]] | None = None,
     **arguments: Any,
 ) -> Outcome:
-    """Run a method and return its history as arrays, and its end as a record.
+    """Run a method and return its history as arrays, and its end as a record: its last point, not the best of all records.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ def trace(
         seen.append([measure(snapshot.x) for measure in measures.values()])
 
     result = solved(problem, method, callback=watch, **arguments)
-    history = result.history
-    last = [measure(result.x) for measure in measures.values()]
+    history, end = result.history, result.history.records[-1]
+    last = [measure(result.last) for measure in measures.values()]
     columns = {name: np.asarray(getattr(history, name)) for name in COLUMNS}
     # The last record is made without a callback, unless it fell on the end.
     table = np.array([*seen, *[last] * (len(history) - len(seen))], dtype=float).reshape(len(history), len(measures))
@@ -108,10 +108,10 @@ def trace(
         "iterations": result.iterations,
         "queries": result.queries.total,
         "seconds": result.seconds,
-        "lower": result.lower,
-        "upper": result.upper,
-        "lower_gap_bound": result.lower_gap_bound,
-        "upper_gap_bound": result.upper_gap_bound,
+        "lower": end.lower,
+        "upper": end.upper,
+        "lower_gap_bound": end.lower_gap_bound,
+        "upper_gap_bound": end.upper_gap_bound,
         "within": result.within,
         "stationarity": result.stationarity,
         "empty_cuts": result.empty_cuts,
