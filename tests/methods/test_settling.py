@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from conftest import linear_data
@@ -22,6 +24,7 @@ from tiebreak import (
     Status,
     minimize,
 )
+from tiebreak.engine import interpreted
 from tiebreak.engine.randomness import keys_of
 
 KINDS = pytest.mark.parametrize("kind", [CGBiO, SBCGF, SBCGI])
@@ -108,6 +111,9 @@ def test_given_steps_and_slacks_and_the_presets_of_papers_are_left_alone(kind):
         result = minimize(problem, method, max_queries=3000)
         assert 2 not in result.history.phase
         assert result.method.settle is None
+    without = minimize(problem, kind(settle=False), max_queries=3000)
+    assert 2 not in without.history.phase
+    assert without.lower > 1e-3 * problem.lower.value(np.zeros(6))
     assert kind(slack=0.0).for_problem(problem).settle is not None
 
 
@@ -162,6 +168,19 @@ def test_short_steps_lower_g_from_a_good_point_whether_or_not_its_curvature_is_k
     plain = minimize(problem, SpiderFW(level="lower", period=1), x0=start, max_iterations=100)
     assert lower.value(state.x) < lower.value(start)
     assert lower.value(state.x) <= lower.value(plain.last)
+
+
+def test_short_steps_are_the_same_interpreted_and_compiled():
+    problem = hull()
+    method = CGBiO().for_problem(problem).settle
+    plan, ends = method.plan(problem), []
+    for context in (contextlib.nullcontext(), interpreted()):
+        state = method.start(problem, plan, problem.center)
+        with context:
+            method.advance(problem, state, plan, 40, keys_of([0]))
+        ends.append((state.x, state.curvature))
+    np.testing.assert_allclose(ends[0][0], ends[1][0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ends[0][1], ends[1][1], rtol=1e-6)
 
 
 def test_what_lowers_g_must_look_at_it():

@@ -87,7 +87,7 @@ class Method:
     @property
     def settles_with(self) -> Method | None:
         """The method that lowers g at the end of a run, from the point that this one led to."""
-        return getattr(self, "settle", None)
+        return getattr(self, "settle", None) or None
 
     def __post_init__(self) -> None:
         """Fill fields left as None from the preset, check them all and turn numbers into schedules."""

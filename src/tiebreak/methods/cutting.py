@@ -132,13 +132,13 @@ class Cutting(Method):
         least=0.0,
     )
     initial: Method | None = initial()
-    settle: Method | None = other(
-        "Method",
+    settle: Method | bool | None = other(
+        "Method or False",
         None,
         "What lowers g with the last tenth of the budget, from the point that the cut led to, on finite data and for exact"
-        " ties. If it is not given, it is found where the steps are, unless a slack is given; if steps are given, there is"
-        " none.",
-        check_initial,
+        " ties; False: nothing does. If it is not given, it is found where the steps are, unless a slack is given; if steps"
+        " are given, there is none.",
+        lambda value, name: value if value is False else check_initial(value, name),
     )
 
     needs = "linear minimisation over a half-space"
