@@ -304,9 +304,8 @@ class Run:
         phase = self.phase
         if self._prover.certain and (better := self.records.better()) is not None:
             certificate = self._prover.last(better, phase.origin, self.spent.total_queries, self._excess, phase.hints)
-            if (
-                status is not Status.CERTIFIED or self._excess(certificate) <= 1.0
-            ):  # for f not convex it may not be stationary
+            proven = self._excess(certificate) <= 1.0  # it may not be stationary, for f not convex
+            if proven or status is not Status.CERTIFIED:
                 self.records.go_back(better, certificate)
 
     def _needs_record(self, x: np.ndarray, status: Status) -> bool:
