@@ -136,7 +136,7 @@ SMOOTH_LOWER = SMOOTH_UPPER.replace("upper", "lower")
 @pytest.mark.parametrize(
     ("name", "known", "message"),
     [
-        ("dbgd", "floor", f"{SMOOTH_UPPER} step=... to DBGD"),
+        ("dbgd", "floor", f"{SMOOTH_UPPER} step=... to DBGD, or take 'pb-apg' or 'bi-fista', which begin with an estimate"),
         ("dbgd", "lipschitz", "needs a lower bound of g*, and the lower objective knows none: pass floor=... to DBGD"),
         ("dbgd-sto", "", f"{SMOOTH_UPPER} step=... to DBGDSto"),
         (
@@ -146,11 +146,8 @@ SMOOTH_LOWER = SMOOTH_UPPER.replace("upper", "lower")
         ),
         ("big-sam", "", f"{SMOOTH_LOWER} step=... to BiGSAM"),
         ("a-irg", "", f"{SMOOTH_LOWER} step=... to AIRG"),
-        ("pb-apg", "", f"{SMOOTH_UPPER} penalty=... to PBAPG"),
-        ("bi-fista", "", f"{SMOOTH_UPPER} regularization=... to BiFISTA"),
         ("switching-gradient", "", f"{SMOOTH_LOWER} slack=... to SwitchingGradient"),
-        ("fista", "", f"{SMOOTH_UPPER} step=... to FISTA"),
-        ("fc-bio", "", SMOOTH_UPPER.replace("pass", "take another method, such as 'sbcgf'")),
+        ("fc-bio", "", SMOOTH_UPPER.replace("pass", "take 'pb-apg' or 'bi-fista', which begin with an estimate")),
         ("big-sam", "lipschitz", "needs an upper objective that is strongly convex, and it is not known to be"),
         ("mng", "lipschitz", "needs an upper objective that is quadratic and strongly convex, such as SquaredNorm()"),
     ],

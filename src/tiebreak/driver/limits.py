@@ -105,9 +105,11 @@ class Spent:
         """Gradients evaluated by level."""
         return Counts(int(self.costs[2]), int(self.costs[3]))
 
-    def charge(self, level: str, evaluations: int, seconds: float) -> None:
-        """Add gradients evaluated at a level outside of iterations, and the time that they took."""
-        self.costs[2 if level == "upper" else 3] += evaluations
+    def charge(self, level: str, evaluations: int, seconds: float, queries: int = 0) -> None:
+        """Add gradients evaluated at a level outside of iterations, the time that they took, and samples drawn for them."""
+        number = 0 if level == "upper" else 1
+        self.costs[number] += queries
+        self.costs[2 + number] += evaluations
         self.seconds += seconds
 
 

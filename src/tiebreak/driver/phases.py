@@ -261,6 +261,11 @@ class Phase:
         """Multipliers that its method has for the proof of a bound on f*."""
         return self.method.hints(self.state)
 
+    @property
+    def remark(self) -> str:
+        """What its method has to say beside why the run ended."""
+        return self.method.remark(self._problem, self.state)
+
     def stored(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint keeps of its state."""
         return self.method.stored(self.state)

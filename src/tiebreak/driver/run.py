@@ -19,6 +19,7 @@ from tiebreak.driver.timetable import Timetable
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
+from tiebreak.objectives.constants import Charge
 from tiebreak.proofs import APPROXIMATE, Certificate, ContradictionError, Prover
 from tiebreak.schedules import evaluated_until, part_of
 
@@ -31,8 +32,6 @@ CHECKPOINT_SECONDS = 5.0  # seconds from one checkpoint to the next
 
 REACHED = (Status.CERTIFIED, Status.CALLBACK)  # ends of a run that do not depend on what is left of its budget
 
-Charges = Callable[[], list[tuple[Any, int, float]]]  # objectives, evaluations and seconds that constants took since last
-
 
 class Run:
     """One run. What changes is in its phase, in what is spent and in the records; a checkpoint stores these.
@@ -44,7 +43,7 @@ class Run:
     prover : Prover
     clock : Clock
     charges : callable
-        Returns what the constants of objectives cost since the last call.
+        Returns what the constants of objectives took since the last call.
 
     Attributes
     ----------
@@ -55,7 +54,9 @@ class Run:
         Where the run is saved.
     """
 
-    def __init__(self, task: Task, phases: Phases, prover: Prover, clock: Clock, charges: Charges) -> None:
+    def __init__(
+        self, task: Task, phases: Phases, prover: Prover, clock: Clock, charges: Callable[[], list[Charge]]
+    ) -> None:
         self.task, self.phases, self.clock = task, phases, clock
         self.spent = Spent()
         self.records = Records(prover, task.limits.tol, bool(task.problem.upper.convex), task.given)
@@ -74,9 +75,9 @@ class Run:
     ) -> None:
         """Begin a phase at a point, or continue it from what is stored of its state; if that fails, nothing has changed."""
         self.phase = Phase(self.phases, number, x, self.spent.total_queries, self.clock, earlier, stored)
-        for objective, evaluations, seconds in self._charges():
-            level = "upper" if holds(self.task.problem.upper, objective) else "lower"
-            self.spent.charge(level, evaluations, seconds)
+        for charge in self._charges():
+            level = "upper" if holds(self.task.problem.upper, charge.objective) else "lower"
+            self.spent.charge(level, charge.evaluations, charge.seconds, charge.queries)
 
     def complete(self) -> Result:
         """Run all phases and return the result."""
@@ -326,7 +327,7 @@ class Run:
             message = f"{message}; {APPROXIMATE}"
         if status is Status.TIME and self.phase.iterations_of_method == 0:
             message += " before a step of the method could be made; x is the point to begin with"
-        return message
+        return message if error is not None else message + self.phase.remark
 
     def _blame(self, error: Exception) -> str:
         """Return an error's text, with the level whose objective it came from and the iteration."""

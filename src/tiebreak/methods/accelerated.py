@@ -9,8 +9,15 @@ Teboulle, A fast algorithm for convex composite bi-level optimization, 2024.
     FISTA:     one of u_t, w_t is 1 and the other 0 (``fista.py``)
     PB-APG:    u_t = 1, and w_t grows from stage to stage (``penalised.py``)
 
-Steps that are not given follow from smoothness constants, which may be slightly too small. Two gradients show a lower bound
-of them, ‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a constant below it is raised, and the momentum restarts.
+Steps that are not given follow from smoothness constants, which may be slightly too small, or estimates where objectives
+know none (``unknown.py``). Two gradients show a lower bound of them, ‖∇F(y_t) − ∇F(y_{t−1})‖ / ‖y_t − y_{t−1}‖ ≤ L: a
+constant below it is raised, and the momentum restarts. No step is tried twice, and none costs more than without.
+
+An objective with kinks has no constant, and what gradients show grows without end. An estimate is therefore raised to
+G (t + 1)^3/2 / D at most, with the longest gradient G so far and the diameter D of Z: there the error of smooth steps,
+L D² / t², is as large as that of steps on an objective with kinks, G D / √t, and a larger L gains nothing.
+
+y_t may lie outside Z. A Python function may be defined on Z alone: where a level is one, y_t is projected.
 
 In the papers: u_t is ``regularization(t)``, α is ``inertia``.
 """
@@ -23,19 +30,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, extrapolate
 from tiebreak.estimates import Memory, estimate, exact
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, smoothnesses
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method
 from tiebreak.methods.descent import descend
 from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
+from tiebreak.methods.unknown import NOISE, beginning, knows_smoothness
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power, safe_step
 
 SHOWN = 1.001  # factor of a smoothness constant: a larger ratio of gradients shows that it is too small …
-RAISED = 1.05  # … and is multiplied by this to become the next one
+RAISED = 1.05  # … and is multiplied by this to become the next one; …
+ESTIMATE_RAISED = 2.0  # … an estimate is at least multiplied by this, so that few restarts lead to any constant
+JUDGED, JUMPING = 100, 0.25  # steps after which, and share of the largest estimate at which, a gradient seems to jump
 SHORT = 1e-7  # length of a step relative to y, below which ratios of gradients are rounding errors
 
 
@@ -46,6 +57,7 @@ class Glide(NamedTuple):
     y: Point  # y_t
     last_y: Point  # y_{t−1}
     since: Count  # k, the steps since the last restart, one number
+    inside: Count  # 1 if y_t must stay in Z, else 0, one number
 
 
 class Curvature(NamedTuple):
@@ -53,6 +65,9 @@ class Curvature(NamedTuple):
 
     last: Room  # ∇F(y_{t−1})
     smoothness: Number  # L, one number; 0: steps do not depend on it
+    longest: Number  # ‖∇F‖, the largest so far, one number
+    error: Number  # share of that by which a gradient may differ from another one by rounding, one number
+    width: Number  # the diameter of Z, one number; 0 if L was not estimated
 
 
 class State(NamedTuple):
@@ -90,23 +105,45 @@ def glide_on(x, glide, inertia):
 
 
 @kernel
+def stay_inside(domain, glide, room):
+    """Project y_t, if it must stay in Z."""
+    if glide.inside[0] == 1 and glide.since[0] > 1:
+        copy(glide.y, room)
+        project(domain, room, glide.y)
+
+
+@kernel
 def look(plan, objective, memory, known, glide, moment):
     """Find ∇F(y_t) and raise L where it is shown to be too small; return whether all is finite."""
     copy(memory.direction, known.last)
     estimate(plan, objective, memory, glide.y, glide.y, 0, moment)
+    known.longest[0] = max(known.longest[0], math.sqrt(dot(memory.direction, memory.direction)))
     if known.smoothness[0] > 0.0 and moment.iteration > 0:
-        moved = distance(glide.y, glide.last_y)
-        if moved > SHORT * math.sqrt(dot(glide.y, glide.y)):
-            shown = distance(memory.direction, known.last) / moved
-            if shown > SHOWN * known.smoothness[0]:
-                known.smoothness[0] = RAISED * shown
+        moved, changed = distance(glide.y, glide.last_y), distance(memory.direction, known.last)
+        if moved > SHORT * math.sqrt(dot(glide.y, glide.y)) and changed > known.error[0] * known.longest[0]:
+            raised = raised_to(known, changed / moved, moment.iteration)
+            if raised > known.smoothness[0]:
+                known.smoothness[0] = raised
                 glide.since[0] = 0
     return math.isfinite(memory.value[0])
 
 
 @kernel
+def raised_to(known, shown, t):
+    """Return L, or a larger one if gradients show that it is too small."""
+    L = known.smoothness[0]
+    if shown <= SHOWN * L:
+        return L
+    if known.width[0] == 0.0:
+        return RAISED * shown
+    most = known.longest[0] * (t + 1.0) ** 1.5 / known.width[0]
+    return max(min(max(RAISED * shown, ESTIMATE_RAISED * L), most), L)
+
+
+@kernel
 def look_at_both(problem, plan, state, keys):
     """Do so at both levels; return DONE or which is not finite."""
+    stay_inside(problem.domain, state.glide, state.room)
     t = state.iteration[0]
     moment = Moment(keys.upper, t, 0, 0)
     if not look(plan.upper, problem.upper, state.upper, state.upper_curvature, state.glide, moment):
@@ -157,9 +194,38 @@ class Accelerated(Method):
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
         state = super().start(problem, plan, x)
-        state.upper_curvature.smoothness[0] = plan.upper_smoothness
-        state.lower_curvature.smoothness[0] = plan.lower_smoothness
+        state.glide.inside[0] = not problem.compiled
+        begin_curvature(state.upper_curvature, problem, "upper", plan.upper_smoothness)
+        begin_curvature(state.lower_curvature, problem, "lower", plan.lower_smoothness)
         return state
+
+    def remark(self, problem: Problem, state: Any) -> str:
+        steps = int(state.iteration[0])
+        upper = remark_on(problem, "upper", state.upper_curvature, steps)
+        return upper + remark_on(problem, "lower", state.lower_curvature, steps)
+
+
+def begin_curvature(known: Curvature, problem: Problem, level: str, smoothness: float) -> None:
+    """Fill in what is known of an objective at t = 0."""
+    objective = getattr(problem, level)
+    known.smoothness[0], known.error[0] = smoothness, NOISE * float(objective.accuracy)
+    known.width[0] = 0.0 if knows_smoothness(objective) else problem.domain.diameter
+
+
+def remark_on(problem: Problem, level: str, known: Curvature, steps: int) -> str:
+    """Return what would help where L was estimated; nothing where it was not."""
+    L, width, longest = float(known.smoothness[0]), float(known.width[0]), float(known.longest[0])
+    if L == 0.0 or width == 0.0 or not math.isnan(getattr(problem, level).lipschitz):
+        return ""
+    if steps >= JUDGED and 0.0 < JUMPING * longest * steps**1.5 <= L * width:
+        return (
+            f"; the gradient of the {level} objective seems to jump, and methods for smooth objectives end far from the"
+            " solution: round its kinks, as HuberLoss does those of the absolute value"
+        )
+    return (
+        f"; steps follow an estimate of the smoothness of the {level} objective, which knows no constant: lipschitz=..., if"
+        " you know one, makes them safe"
+    )
 
 
 def given_smoothness(step: Any) -> dict[str, float]:
@@ -191,15 +257,17 @@ class BiFISTA(Accelerated):
     state = State
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        return {"regularization": lambda: self._weight(problem, "regularization=..."), "step": lambda: self._safe(problem)}
+        return {"regularization": lambda: self._weight(problem), "step": lambda: self._safe(problem)}
 
-    def _weight(self, problem: Problem, instead: str) -> Any:
-        upper, lower = smoothnesses(problem, self, instead)
-        return power(lower / upper, 1.5) if self.regularization is None else self.regularization
+    def _weight(self, problem: Problem) -> Any:
+        if self.regularization is not None:
+            return self.regularization
+        upper, lower = beginning(problem)
+        return power(lower / upper, 1.5)
 
     def _safe(self, problem: Problem) -> safe_step:
-        upper, lower = smoothnesses(problem, self, "step=...")
-        return safe_step(0.95, lower, constant(1.0), upper, self._weight(problem, "step=..."))
+        upper, lower = beginning(problem)
+        return safe_step(0.95, lower, constant(1.0), upper, self._weight(problem))
 
     def plan(self, problem: Problem) -> Plan:
         return Plan(

@@ -238,6 +238,10 @@ class Method:
             array[...] = arrays[name]
         return state
 
+    def remark(self, problem: Problem, state: Any) -> str:
+        """Return what the message of the result is to say beside why the run ended, after a semicolon; mostly nothing."""
+        return ""
+
     def memory(self, state: Any) -> dict[str, np.ndarray] | None:
         """Return what a run that continues from the result can use beside its point; None if there is nothing.
 
@@ -304,10 +308,12 @@ def smoothness(problem: Problem, level: str, method: Method, instead: str = "") 
     objective = getattr(problem, level)
     constant = float(objective.lipschitz)
     if not (math.isfinite(constant) and constant > 0.0):
-        way_out = f"pass {instead} to {type(method).__name__}" if instead else "take another method, such as 'sbcgf'"
+        ways_out = [f"pass {instead} to {type(method).__name__}"] if instead else []
+        if not objective.endless:
+            ways_out.append("take 'pb-apg' or 'bi-fista', which begin with an estimate")
         raise ValueError(
             f"the method {method.name!r} needs a smoothness constant of the {level} objective, and it has none"
-            f" (lipschitz = {constant:g}): give it one, or {way_out}"
+            f" (lipschitz = {constant:g}): give it one, or {', or '.join(ways_out)}"
         )
     return constant
 

@@ -19,11 +19,12 @@ from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy
 from tiebreak.estimates import Memory, exact
-from tiebreak.methods.accelerated import Curvature, Glide, glide_on, look
-from tiebreak.methods.base import DONE, Budget, smoothness
+from tiebreak.methods.accelerated import Curvature, Glide, begin_curvature, glide_on, look, remark_on, stay_inside
+from tiebreak.methods.base import DONE, Budget
 from tiebreak.methods.one_level import OneLevel, objective_of
 from tiebreak.methods.parameters import declared, schedule
 from tiebreak.methods.states import Count, Point, Room
+from tiebreak.methods.unknown import smoothness_of
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, safe_step
 
@@ -56,6 +57,7 @@ def advance(problem, state, plan, iterations, keys):
     objective, glide, gradient = objective_of(plan.level, problem), state.glide, state.memory.direction
     for k in range(iterations):
         glide_on(state.x, glide, plan.inertia)
+        stay_inside(problem.domain, glide, state.room)
         moment = Moment(keys.lower, state.iteration[0], 0, 0)  # nothing is drawn
         if not look(plan.estimate, objective, state.memory, state.curvature, glide, moment):
             return plan.failure
@@ -92,7 +94,7 @@ class FISTA(OneLevel):
     projects = True
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
-        return {"step": lambda: self._safe(smoothness(problem, self.level, self, "step=..."))}
+        return {"step": lambda: self._safe(smoothness_of(problem, self.level, single=False).whole)}
 
     def _safe(self, lipschitz: float) -> safe_step:
         return safe_step(1.0, lipschitz, constant(1.0), 0.0, constant(1.0))
@@ -103,5 +105,9 @@ class FISTA(OneLevel):
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
         state: State = super().start(problem, plan, x)
-        state.curvature.smoothness[0] = plan.smoothness
+        state.glide.inside[0] = not problem.compiled
+        begin_curvature(state.curvature, problem, self.level, plan.smoothness)
         return state
+
+    def remark(self, problem: Problem, state: State) -> str:
+        return remark_on(problem, self.level, state.curvature, int(state.iteration[0]))

@@ -63,8 +63,7 @@ def first_points(problem: Problem) -> Method:
     """Return a method that finds a point at which g is nearly least: accelerated if it can project, else Frank-Wolfe."""
     if problem.lower.endless:
         return StormFW(level="lower")
-    known = math.isfinite(problem.lower.lipschitz) and problem.lower.lipschitz > 0.0
-    if known and projects(problem.domain):
+    if projects(problem.domain):
         return FISTA(level="lower")
     return SpiderFW(period=1, batch_size=1, level="lower")
 

@@ -33,11 +33,12 @@ from tiebreak.methods.accelerated import (
     shortened,
     step_down,
 )
-from tiebreak.methods.base import DONE, NO_BUDGET, Budget, Method, initial, smoothnesses
+from tiebreak.methods.base import DONE, Budget, Method, initial
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
-from tiebreak.methods.parameters import declared, real, schedule
+from tiebreak.methods.parameters import declared, other, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
+from tiebreak.methods.unknown import beginning, checked_pair
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, ScheduleLike, constant, safe_step
 
@@ -223,6 +224,12 @@ class PBAPG(Accelerated):
         " doubles whenever f + w g is nearly solved, at the latest after 20, 40, 80, … steps."
     )
     inertia: float = real("α, which sets the momentum k / (k + α) at the k-th step of a stage.", 3.0, above=0.0)
+    smoothness: tuple[float, float] | None = other(
+        "pair of float",
+        None,
+        "L_f and L_g to begin with. If not given they are what the objectives know, and estimates where they know nothing.",
+        checked_pair,
+    )
     initial: Method | None = initial()
 
     name = "pb-apg"
@@ -237,24 +244,20 @@ class PBAPG(Accelerated):
         if problem.is_near and self.penalty is not None:
             raise ValueError(f"`penalty` must be left out where the problem has {problem.allowed}: it is sought then")
 
-    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
-        if self.penalty is None:
-            smoothnesses(problem, self, "penalty=...")
-        return super().for_problem(problem, budget)
-
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
             "step": lambda: constant(1.0) if self.penalty is None else self._safe(problem),
+            "smoothness": lambda: beginning(problem) if self.penalty is None else None,
             "initial": lambda: FISTA(level="lower") if problem.is_near else None,
         }
 
     def _safe(self, problem: Problem) -> safe_step:
-        upper, lower = smoothnesses(problem, self, "step=...")
+        upper, lower = self.smoothness or beginning(problem)
         return safe_step(1.0, lower, self.penalty, upper, constant(1.0))  # type: ignore[arg-type]
 
     def plan(self, problem: Problem) -> Plan:
         if self.penalty is None:
-            upper, lower = smoothnesses(problem, self, "penalty=...")
+            upper, lower = self.smoothness or beginning(problem)
             known = {"upper_smoothness": upper, "lower_smoothness": lower}
             step = Given(self.step, "step", 1.0)  # type: ignore[arg-type]
             penalty: Any = Search() if problem.is_near else Stages()

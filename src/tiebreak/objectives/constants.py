@@ -15,6 +15,15 @@ import numpy as np
 COMPARED_NUMBERS = 512  # numbers per array by which changed data are noticed
 
 
+class Charge(NamedTuple):
+    """What one constant took."""
+
+    objective: Any
+    evaluations: int
+    seconds: float
+    queries: int
+
+
 class Bill:
     """What the constants of objectives cost one run: each is charged once, however often it is asked for.
 
@@ -25,21 +34,23 @@ class Bill:
         on its clock.
     hurried : dict
         What was found so.
+    estimates : dict
+        Numbers that are not constants, only estimates of them, which the methods of this run begin with.
     """
 
     def __init__(self, hurry: Callable[[], bool] = lambda: False) -> None:
-        self.hurry, self.hurried = hurry, dict[Any, Any]()
+        self.hurry, self.hurried, self.estimates = hurry, dict[Any, Any](), dict[Any, float]()
         self._charged: set[Any] = set()
-        self._open: list[tuple[Any, int, float]] = []
+        self._open: list[Charge] = []
 
-    def add(self, key: Any, objective: Any, evaluations: int, seconds: float) -> None:
-        """Charge gradients of an objective and the time that they took."""
+    def add(self, key: Any, objective: Any, evaluations: int, seconds: float, queries: int = 0) -> None:
+        """Charge gradients of an objective, the time that they took, and samples, if they count as drawn."""
         if key not in self._charged:
             self._charged.add(key)
-            self._open.append((objective, evaluations, seconds))
+            self._open.append(Charge(objective, evaluations, seconds, queries))
 
-    def settle(self) -> list[tuple[Any, int, float]]:
-        """Return objectives, evaluations and seconds charged since the last time."""
+    def settle(self) -> list[Charge]:
+        """Return what was charged since the last time."""
         charged, self._open = self._open, []
         return charged
 

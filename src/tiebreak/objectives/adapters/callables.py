@@ -291,7 +291,7 @@ class FiniteSum(Computed):
     convex : bool, optional
         Whether the mean is convex, if that is known: bounds on gaps are proven for convex objectives only.
     lipschitz : float, optional
-        A smoothness constant, if one is known.
+        A smoothness constant, if one is known. Without one, accelerated methods begin with an estimate.
     strong_convexity : float, optional
         A constant μ such that the mean less ½ μ ‖x‖² is convex, if one is known.
     floor : float, optional
