@@ -145,7 +145,7 @@ def test_a_failure_between_two_phases_leaves_the_first_point(problem):
     seeking = whole.history.phase == 0
     for k in range(len(calls)):
         calls.clear()
-        limit[:] = [k + 5]
+        limit[:] = [k + 10]
         with pytest.warns(RuntimeWarning, match="gone"):
             result = minimize(parts, SBCGI(step=1e-2, slack=1e-3), max_queries=1000, check=False)
         assert result.iterations == (result.history.iteration[-1] if result.history.phase[-1] else 0)

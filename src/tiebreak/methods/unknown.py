@@ -17,7 +17,7 @@ import numpy as np
 from tiebreak.domains import project
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moments
-from tiebreak.objectives.adapters.callables import OracleError
+from tiebreak.objectives.adapters.callables import NonFiniteError
 from tiebreak.objectives.base import accumulate, draw, everything
 from tiebreak.objectives.constants import current_bill
 from tiebreak.problem import Problem
@@ -139,11 +139,11 @@ def _shown(problem: Problem, level: str, batch: np.ndarray, rounds: int) -> tupl
 
 
 def _gradient(objective: Any, batch: Any, x: np.ndarray) -> np.ndarray:
-    """Return the gradient at x, or NaN where it cannot be computed."""
+    """Return the gradient at x, or NaN where it, or the value, is not finite."""
     gradient = np.zeros_like(x)
     try:
         value, _ = accumulate(objective, batch, x, 1.0, x, 0.0, gradient)
-    except OracleError:
+    except NonFiniteError:
         value = math.nan
     return gradient if math.isfinite(value) else np.full_like(x, math.nan)
 
