@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import project
-from tiebreak.engine import kernel
+from tiebreak.engine import compilable, kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, extrapolate
 from tiebreak.estimates import Memory, estimate, exact
@@ -194,7 +194,7 @@ class Accelerated(Method):
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> Any:
         state = super().start(problem, plan, x)
-        state.glide.inside[0] = not problem.compiled
+        state.glide.inside[0] = not (compilable(problem.upper) and compilable(problem.lower))
         begin_curvature(state.upper_curvature, problem, "upper", plan.upper_smoothness)
         begin_curvature(state.lower_curvature, problem, "lower", plan.lower_smoothness)
         return state

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import project
-from tiebreak.engine import kernel
+from tiebreak.engine import compilable, kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy
 from tiebreak.estimates import Memory, exact
@@ -105,7 +105,7 @@ class FISTA(OneLevel):
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
         state: State = super().start(problem, plan, x)
-        state.glide.inside[0] = not problem.compiled
+        state.glide.inside[0] = not compilable(getattr(problem, self.level))
         begin_curvature(state.curvature, problem, self.level, plan.smoothness)
         return state
 
