@@ -164,7 +164,17 @@ def bad_values(parameter):
         "preset": ["papier", 3, ["paper"]],
         "level": ["Lower", None, 3, ["upper"]],
         "theory": ["auto", 0.1, {"confidence": 0.9}],
-        "smoothness": ["1", 1.0, (1.0,), (1.0, 0.0), (1.0, math.nan), ("1", 1.0), (True, 1.0), {1.0, 2.0}],
+        "smoothness": [
+            "1",
+            1.0,
+            (1.0,),
+            (1.0, 0.0),
+            (1.0, math.nan),
+            ("1", 1.0),
+            (True, 1.0),
+            {1.0, 2.0},
+            (1.0, 1.0, -1.0, 0.0),
+        ],
     }[parameter.name]
 
 

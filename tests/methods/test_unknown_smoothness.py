@@ -11,6 +11,7 @@ from conftest import make_objective
 
 from tiebreak import (
     FISTA,
+    PAVR,
     PBAPG,
     SBCGF,
     BiFISTA,
@@ -305,6 +306,40 @@ def test_what_is_not_finite_shows_nothing():
     assert smoothness_of(Problem(SquaredNorm(), lower, L2Ball(5.0)), "lower").whole == 1.0
     squares = FiniteSum(1, D, lambda x, indices: (0.5 * float(x @ x), x.copy()), convex=True)
     assert smoothness_of(Problem(SquaredNorm(), squares, Box(np.ones(D), np.ones(D))), "lower").whole == 1.0
+
+
+@pytest.mark.parametrize("tail", [1.0, 10.0], ids=["even", "uneven"])
+def test_variance_reduction_finds_its_constants_too(tail):
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((4000, D))
+    wide[::100] *= tail
+    loss = Huber(wide, wide @ rng.standard_normal(D) + rng.standard_normal(4000), delta=0.1)
+    asked = FiniteSum(4000, D, loss.value_and_gradient, convex=True, floor=0.0)
+    best = minimize(Problem(SquaredNorm(), loss, L2Ball(5.0)), "bi-fista", max_iterations=3000).lower
+    problem = Problem(SquaredNorm(), asked, L2Ball(5.0))
+    result = minimize(problem, PAVR(), max_queries=20 * 4000)
+    assert result.lower - best <= 1e-3 * (asked.value(np.zeros(D)) - best)
+    assert sum(result.queries) <= 20 * 4000
+    assert "steps follow an estimate of the smoothness of the lower objective" in result.message
+    far_too_small = PAVR(smoothness=(1.0, 1e-3 * loss.lipschitz, 0.0, 1e-3 * loss.lipschitz))
+    raised = minimize(problem, far_too_small, max_queries=20 * 4000)
+    assert raised.lower - best <= 1e-2 * (asked.value(np.zeros(D)) - best)
+
+
+def test_variance_reduction_raises_estimates_the_same_way_compiled_and_interpreted():
+    problem = Problem(make_objective("huber", seed=1), make_objective("logistic", seed=2), L1Ball(6.0))
+    method = PAVR(smoothness=(1e-3, 1e-3, 1e-3, 1e-3)).for_problem(problem)
+    plan = method.plan(problem)
+
+    def run():
+        state = method.start(problem, plan, problem.center)
+        assert method.loop(problem, state, plan, 60, keys_of([7])) == 0
+        return np.append(state.x, state.raised)
+
+    compiled = run()
+    assert compiled[-1] > 10.0
+    with interpreted():
+        np.testing.assert_allclose(run(), compiled, rtol=1e-10, atol=1e-10)
 
 
 # The loops

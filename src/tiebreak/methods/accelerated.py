@@ -39,7 +39,7 @@ from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budg
 from tiebreak.methods.descent import descend
 from tiebreak.methods.parameters import declared, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
-from tiebreak.methods.unknown import NOISE, beginning, knows_smoothness
+from tiebreak.methods.unknown import NOISE, beginning, knows_smoothness, say_estimated
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power, safe_step
 
@@ -222,10 +222,7 @@ def remark_on(problem: Problem, level: str, known: Curvature, steps: int) -> str
             f"; the gradient of the {level} objective seems to jump, and methods for smooth objectives end far from the"
             " solution: round its kinks, as HuberLoss does those of the absolute value"
         )
-    return (
-        f"; steps follow an estimate of the smoothness of the {level} objective, which knows no constant: lipschitz=..., if"
-        " you know one, makes them safe"
-    )
+    return say_estimated(level)
 
 
 def given_smoothness(step: Any) -> dict[str, float]:

@@ -74,6 +74,21 @@ def smoothness_of(problem: Problem, level: str, single: bool = True) -> Smoothne
     return Smoothness(whole, sample, not known)
 
 
+def say_estimated(level: str) -> str:
+    """Return what the message of a result says of an estimate."""
+    return (
+        f"; steps follow an estimate of the smoothness of the {level} objective, which knows no constant: lipschitz=..., if"
+        " you know one, makes them safe"
+    )
+
+
+def checked_constants(value: Any, name: str) -> tuple[float, ...]:
+    """Return four numbers ≥ 0, the first two of them positive, or raise a ValueError that names what they are for."""
+    if not (isinstance(value, (tuple, list)) and len(value) == 4):
+        raise ValueError(f"`{name}` must be four numbers, L_f, L_g, M_f and M_g, got {checks.shown(value)}")
+    return (*checked_pair(value[:2], name), *(checks.real(each, name, least=0.0) for each in value[2:]))
+
+
 def checked_pair(value: Any, name: str) -> tuple[float, float]:
     """Return two positive numbers, or raise a ValueError that names what they are for."""
     if not (isinstance(value, (tuple, list)) and len(value) == 2):

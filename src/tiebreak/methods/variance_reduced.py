@@ -16,6 +16,9 @@ L = L_f / w + L_g + (M_f / S_f) / w + M_g / S_g, where M is a smoothness constan
 Rows of a linear model that differ much are drawn in proportion to their squared lengths, of which M is then a mean. Batches
 are as small as 2 M / L_g asks for. Katyusha's constants, c = 3 and θ₂ = ½, are for single samples; batches leave less noise,
 and θ₂ = ¼ of its share in L and c = 1.5 were better on all problems measured.
+
+Where an objective knows no constants, L begins with estimates (``unknown.py``). A batch shows, at no cost, a lower bound of
+it, ‖∇F_B(x_t) − ∇F_B(x̃)‖ / ‖x_t − x̃‖ with F = f / w + g: an L below it is raised, and the stage restarts at x̃.
 """
 
 from __future__ import annotations
@@ -31,11 +34,12 @@ from tiebreak.engine import generic, kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
 from tiebreak.estimates import Memory, cost, memory_for
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial, smoothnesses
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial
 from tiebreak.methods.fitting import first_points
 from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
-from tiebreak.methods.parameters import declared, real, whole
+from tiebreak.methods.parameters import declared, other, real, whole
 from tiebreak.methods.states import Count, Number, Point, Room
+from tiebreak.methods.unknown import NOISE, checked_constants, say_estimated, smoothness_of
 from tiebreak.objectives.base import accumulate, draw, everything
 from tiebreak.problem import Problem
 
@@ -47,6 +51,9 @@ STRICTER = 0.7  # factor of that share from one stage to the next, so that f set
 SHORT_EPOCHS = np.array([1, 1, 1, 1, 2, 2, 2, 2])  # lengths of the first epochs, in quarters of that of later ones
 ENOUGH = 0.5  # share of an epoch whose mean is worth more than x̃
 LEAST_MIX, MIX = 0.05, 0.25  # θ₂, the weight of x̃: at least, and in units of the share of single samples in L
+SHOWN = 1.001  # factor of L: if gradients of a batch differ by more, it is too small …
+RAISED, TWICE = 1.05, 2.0  # … and becomes so many times what they show, and at least so many times what it was
+SHORT = 1e-7  # distance of x_t from x̃ relative to x̃, below which ratios of gradients are rounding errors
 SHORTER = 1.5  # c, by which steps are shorter than 1 / L
 LEAST_BATCH = 8  # rows of as many numbers as there are variables in a step, whose own work is then less than theirs
 
@@ -119,6 +126,8 @@ class State(NamedTuple):
     weight: Number  # w, one number
     settled: Number  # share of ∇f / w at which this stage ends, one number
     smoothness: Number  # L, one number, of f / w + g
+    raised: Number  # the factor by which constants were found to be too small, one number
+    longest: Number  # ‖∇F‖ at x̃, the largest so far, one number
     ends: Ends  # of the search for a level, for near ties
     epochs: Count  # of the whole run, one number
     epoch: Count  # e, one number, of this stage
@@ -147,6 +156,7 @@ class Plan(NamedTuple):
     upper_smoothness: float  # L_f + M_f / S_f
     lower_smoothness: float  # L_g + M_g / S_g
     mix: float  # θ₂
+    error: float  # share of a gradient by which it may differ from another one by rounding
 
 
 @kernel
@@ -167,6 +177,7 @@ def advance(problem, state, plan, iterations, keys):
         mix(state, share, plan.mix)
         estimate_from(plan.upper, upper, state.point, x, Moment(keys.upper, t, 0, 0))
         estimate_from(plan.lower, lower, state.point, x, Moment(keys.lower, t, 0, 0))
+        check_smoothness(state, plan)
         step(problem.domain, state, share)
         state.steps[0] += 1
         state.iteration[0] += 1
@@ -190,7 +201,7 @@ def open_epoch(domain, state, plan):
     if state.iteration[0] == 0:
         state.weight[0], state.settled[0] = plan.weight, SETTLED
         begin(plan.penalty, state)
-        open_stage(domain, state, plan)
+        open_stage(state, plan)
         return
     upper, weight = state.upper.exact, state.weight[0]
     done = projected_slope(domain, state) <= state.settled[0] * math.sqrt(dot(upper, upper)) / weight
@@ -198,7 +209,7 @@ def open_epoch(domain, state, plan):
         change_weight(plan.penalty, plan, state)
     if state.weight[0] != weight:
         state.settled[0] *= STRICTER
-        open_stage(domain, state, plan)
+        open_stage(state, plan)
     else:
         state.epoch[0] += 1
 
@@ -236,12 +247,33 @@ def seek(penalty, plan, state):
 
 
 @kernel
-def open_stage(domain, state, plan):
+def open_stage(state, plan):
     """Begin a stage at x̃."""
-    state.smoothness[0] = plan.upper_smoothness / state.weight[0] + plan.lower_smoothness
+    state.smoothness[0] = state.raised[0] * (plan.upper_smoothness / state.weight[0] + plan.lower_smoothness)
     state.epoch[0] = 1
     copy(state.x, state.y)
     copy(state.x, state.z)
+
+
+@kernel
+def check_smoothness(state, plan):
+    """Raise L, if the batch shows that it is too small, and begin the stage anew at x̃."""
+    x, point, upper, lower = state.x, state.point, state.upper, state.lower
+    changed = longest = 0.0
+    for i in range(x.size):
+        change = (upper.direction[i] - upper.exact[i]) / state.weight[0] + lower.direction[i] - lower.exact[i]
+        slope = upper.exact[i] / state.weight[0] + lower.exact[i]
+        changed, longest = changed + change * change, longest + slope * slope
+    changed, moved = math.sqrt(changed), distance(point, x)
+    state.longest[0] = max(state.longest[0], math.sqrt(longest))
+    if moved <= SHORT * math.sqrt(dot(x, x)) or changed <= plan.error * state.longest[0]:
+        return
+    if changed > SHOWN * state.smoothness[0] * moved:
+        state.raised[0] *= max(RAISED * changed / (moved * state.smoothness[0]), TWICE)
+        open_stage(state, plan)
+        copy(x, point)
+        copy(upper.exact, upper.direction)
+        copy(lower.exact, lower.direction)
 
 
 @kernel
@@ -298,6 +330,13 @@ class PAVR(Method):
         above=0.0,
     )
     growth: float = real("The factor of w from one stage to the next; for near ties w is sought.", GROWTH, above=1.0)
+    smoothness: tuple[float, float, float, float] | None = other(
+        "four floats",
+        None,
+        "L_f and L_g to begin with, and M_f and M_g, those of single samples. If not given they are what the objectives"
+        " know, and estimates where they know nothing.",
+        checked_constants,
+    )
     initial: Method | None = initial()
 
     name = "pavr"
@@ -322,14 +361,18 @@ class PAVR(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "batch_size": lambda: fitting_batch(problem.lower, problem.dimension),
+            "smoothness": lambda: constants_of(problem),
+            "batch_size": lambda: fitting_batch(problem.lower, problem.dimension, *self._constants(problem)[1::2]),
             "weight": lambda: self._first_weight(problem, budget),
             "initial": lambda: first_points(problem) if problem.is_near else None,
         }
 
+    def _constants(self, problem: Problem) -> tuple[float, float, float, float]:
+        return self.smoothness or constants_of(problem)
+
     def _first_weight(self, problem: Problem, budget: Budget) -> float:
         """Return the first w. A larger one lets g settle sooner, and f later, where g has ties."""
-        upper, lower = smoothnesses(problem, self)
+        upper, lower = self._constants(problem)[:2]
         passes = min(budget.queries / (problem.upper.n_samples + problem.lower.n_samples), budget.passes)
         return min(max(MANY / passes, 1.0), LARGEST_FIRST) * upper / lower
 
@@ -342,15 +385,22 @@ class PAVR(Method):
         upper, lower = (
             Snapshot(everything(level), level.evened(), each, quarter) for level, each in zip((f, g), sizes, strict=True)
         )
-        whole_constants = smoothnesses(problem, self)
-        constants = [
-            known + _per_sample(snapshot.objective, known) / snapshot.batch_size
-            for snapshot, known in zip((upper, lower), whole_constants, strict=True)
-        ]
+        known = self._constants(problem)
+        whole_constants, singles = known[:2], known[2:]
+        constants = [each + single / size for each, single, size in zip(whole_constants, singles, sizes, strict=True)]
         noise = max(1.0 - known / constant for known, constant in zip(whole_constants, constants, strict=True))
         penalty = Sought() if problem.is_near else Growing(self.growth)
         first, second = constants
-        return Plan(upper, lower, self.weight, penalty, first, second, max(MIX * noise, LEAST_MIX))
+        error = NOISE * max(float(f.accuracy), float(g.accuracy))
+        return Plan(upper, lower, self.weight, penalty, first, second, max(MIX * noise, LEAST_MIX), error)
+
+    def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
+        state: State = super().start(problem, plan, x)
+        state.raised[0] = 1.0
+        return state
+
+    def remark(self, problem: Problem, state: State) -> str:
+        return "".join(say_estimated(level) for level in ("upper", "lower") if math.isnan(getattr(problem, level).lipschitz))
 
     def conclude(self, state: State) -> None:
         """Take the mean of the last epoch, if it is nearly complete, for x̃."""
@@ -359,21 +409,28 @@ class PAVR(Method):
             state.x[:] = state.total / steps
 
 
-def _per_sample(objective: Any, constant: float) -> float:
-    """Return a smoothness constant of single samples; where none is known, √n times that of their mean."""
+def constants_of(problem: Problem) -> tuple[float, float, float, float]:
+    """Return L_f, L_g, M_f and M_g: what the objectives know, and estimates where they know nothing."""
+    upper, lower = (smoothness_of(problem, level, single=False).whole for level in ("upper", "lower"))
+    return upper, lower, _per_sample(problem, "upper"), _per_sample(problem, "lower")
+
+
+def _per_sample(problem: Problem, level: str) -> float:
+    """Return a smoothness constant of single samples, as they are drawn; an estimate where none is known."""
+    objective = getattr(problem, level)
     if objective.n_samples == 1:
         return 0.0
-    known = float(objective.sample_lipschitz)
-    return known if math.isfinite(known) else constant * math.sqrt(objective.n_samples)
+    known = float(objective.evened().sample_lipschitz)
+    return known if math.isfinite(known) else smoothness_of(problem, level).sample
 
 
-def fitting_batch(objective: Any, dimension: int) -> int:
+def fitting_batch(objective: Any, dimension: int, constant: float, single: float) -> int:
     """Return a batch size: 2 M / L if rows of that number tell enough, √n / 2 at most, but as many as a step is worth.
 
     A step takes as long as there are variables, whatever rows it draws.
     """
-    n, constant = objective.n_samples, objective.lipschitz
+    n = objective.n_samples
     matrix = getattr(objective, "matrix", None)
     together = 1 if matrix is None else math.ceil(dimension * n / max(matrix.numbers, 1))
-    enough = 2.0 * _per_sample(objective.evened(), constant) / constant
+    enough = 2.0 * single / constant
     return int(min(max(min(math.isqrt(n) / 2, enough), LEAST_BATCH, together), n))
