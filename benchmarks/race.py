@@ -6,8 +6,8 @@ after an hour, and a second call continues it. It writes ``race.md`` (how the de
 small problems, ``--tiny`` two, interpreted. Set ``TIEBREAK_DATA`` to a folder with ``a1a.npz``, ``montevideo_bus.json`` and
 ``adult.mat`` to include these data.
 
-Times are those of the method, without compilation and without the evaluation of records. A run of less than a second is made
-twice, and the second one counts. Every run makes its problem anew, so that constants of the data are found in each.
+Times are those of the method, without compilation and without the evaluation of records. Short runs are repeated, and the
+fastest one counts. Every run makes its problem anew, so that constants of the data are found in each.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import json
 import multiprocessing
 import os
 import queue
+import signal
 import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from tiebreak import METHODS, Snapshot, Status, minimize
 
 CAP = 60.0  # seconds of a run
 GRACE = 60.0  # seconds beyond it for compilation and records, after which a run is killed
-SHORT = 1.0  # seconds below which a run is made twice
+SHORT, REPEATS = 1.0, 3  # seconds in which a run is repeated, and how often it is made at most
 PROOF = 300.0  # seconds for a reference
 QUICK = ("least-norm/100", "small-ball/1000", "small-logistic/300", "quantile/30", "hull/30", "near-wide-by-share/300")
 TINY = ("small-ball/30", "least-norm/100")
@@ -49,26 +50,30 @@ TINY_METHODS = ("auto", "pb-apg", "sbcgf", "bi-fista")
 
 
 def follow(entry: Entry, method: str, tell: Any) -> dict[str, Any]:
-    """Run a method on an entry, telling each record; return how it ended."""
-    for _ in range(2):
-        case, began = entry.make(), time.perf_counter()
-        tell(None)  # records of an earlier run do not count
+    """Run a method on an entry, telling each record of the first run; return how the fastest run ended, with its records."""
+    best, began = dict[str, Any](), time.perf_counter()
+    for repeat in range(REPEATS):
+        case, rows = entry.make(), list[list[float]]()
 
-        def watch(snapshot: Snapshot, at: Any = case.at) -> bool:
+        def watch(snapshot: Snapshot, at: Any = case.at, rows: Any = rows, first: bool = repeat == 0) -> bool:
             record = snapshot.record
-            tell([record.upper_queries + record.lower_queries, record.seconds, *at(snapshot.x)])
+            rows.append([record.upper_queries + record.lower_queries, record.seconds, *at(snapshot.x)])
+            if first:
+                tell(rows[-1])
             return record.seconds > CAP
 
         budget = max(1, int(entry.passes * case.samples))
         try:
             result = minimize(case.problem, method, max_queries=budget, callback=watch, progress=False)
         except ValueError as error:  # it says what the method needs and the problem lacks
-            return {"status": "refused", "message": str(error)}
-        tell([result.queries.total, result.seconds, *case.at(result.x)])
+            return {"status": "refused", "message": str(error), "records": []}
+        rows.append([result.queries.total, result.seconds, *case.at(result.x)])
+        if not best or result.seconds < best["records"][-1][1]:
+            status = "capped" if result.status is Status.CALLBACK else result.status.name.lower()
+            best = {"status": status, "chosen": result.method.name, "records": rows}
         if time.perf_counter() - began > SHORT:
             break
-    capped = result.status is Status.CALLBACK
-    return {"status": "capped" if capped else result.status.name.lower(), "chosen": result.method.name}
+    return best
 
 
 def measured(entry: Entry) -> dict[str, Any]:
@@ -77,12 +82,13 @@ def measured(entry: Entry) -> dict[str, Any]:
     reference, tolerance = reference_of(case)
     endless = any(level.endless for level in case.problem[:2])
     units = {"start": list(case.at(case.problem.center)), "tolerance": tolerance, "one_pass": 0 if endless else case.samples}
-    return {"status": "measured", **reference._asdict(), **units}
+    return {"status": "measured", **reference._asdict(), **units, "records": []}
 
 
 def serve(connection: Any, tiny: bool) -> None:
     """Do what the other end of a connection asks for, one thing after another."""
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other end
     known = {entry.label: entry for entry in entries()}
     with (Size.TINY if tiny else Size.FULL).engine():
         while (asked := connection.recv()) is not None:
@@ -120,27 +126,32 @@ class Worker:
             while self._connection.poll(max(0.0, deadline - time.monotonic())):
                 what, content = self._connection.recv()
                 if what == "end":
-                    return {**content, "records": records}
-                records = [] if content is None else [*records, content]
+                    return {"records": [], **content}
+                records.append(content)
             outcome = {"status": "killed", "message": f"stopped after {limit:g} s"}
         except (EOFError, BrokenPipeError, ConnectionResetError):
             outcome = {"status": "died", "message": "its process ended"}
         self._end()
         return {**outcome, "records": records}
 
+    def kill(self) -> None:
+        """End the process in the middle of what it does; what was asked for comes back as "died"."""
+        if self._process is not None:
+            self._process.kill()
+
     def close(self) -> None:
         """Let the process end, which has nothing to do."""
         if self._process is not None:
-            self._connection.send(None)
+            with suppress(OSError):
+                self._connection.send(None)
             self._process.join(GRACE)
             self._end()
 
     def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._connection.close()
-            self._process = None
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+        self._process = None
 
 
 # The store
@@ -192,32 +203,38 @@ def tasks_of(chosen: Sequence[Entry], methods: Sequence[str], store: Store) -> I
 
 
 def race(chosen: Sequence[Entry], methods: Sequence[str], store: Store, *, seconds: float, jobs: int, tiny: bool) -> int:
-    """Do all that is still to be done while there is time; return how many runs are left."""
+    """Do all that is still to be done while there is time, or until Ctrl-C; return how many runs are left."""
     waiting: queue.SimpleQueue[tuple[Entry, str | None]] = queue.SimpleQueue()
     for task in tasks_of(chosen, methods, store):
         waiting.put(task)
-    end, total = time.monotonic() + seconds, waiting.qsize()
+    end, stopped = time.monotonic() + seconds, threading.Event()
 
-    def work() -> None:
-        with hired(tiny) as worker:
-            while time.monotonic() < end:
-                try:
-                    entry, method = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                bar.set_description(f"{entry.label}, {method or 'its answer'}")
-                outcome = worker.ask(entry.label, method, PROOF if method is None else CAP + GRACE)
-                label = entry.name if method is None else entry.label
-                store.add({"entry": label, "method": method, **outcome})
+    def work(worker: Worker) -> None:
+        while time.monotonic() < end and not stopped.is_set():
+            try:
+                entry, method = waiting.get_nowait()
+            except queue.Empty:
+                return
+            bar.set_description(f"{entry.label}, {method or 'its answer'}")
+            outcome = worker.ask(entry.label, method, PROOF if method is None else CAP + GRACE)
+            if not stopped.is_set():
+                store.add({"entry": entry.name if method is None else entry.label, "method": method, **outcome})
                 bar.update()
 
-    with tqdm(total=total, disable=None, leave=False) as bar:
-        threads = [threading.Thread(target=work) for _ in range(jobs)]
+    with tqdm(total=waiting.qsize(), disable=None, leave=False) as bar, ExitStack() as stack:
+        workers = [stack.enter_context(hired(tiny)) for _ in range(jobs)]
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-    return waiting.qsize()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            stopped.set()
+            for worker, thread in zip(workers, threads, strict=True):
+                worker.kill()
+                thread.join()
+    return sum(1 for _ in tasks_of(chosen, methods, store))
 
 
 @contextmanager
