@@ -227,13 +227,14 @@ def race(chosen: Sequence[Entry], methods: Sequence[str], store: Store, *, secon
         for thread in threads:
             thread.start()
         try:
-            for thread in threads:
-                thread.join()
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(0.05)  # unlike a thread's join, it may be interrupted
         except KeyboardInterrupt:
             stopped.set()
-            for worker, thread in zip(workers, threads, strict=True):
+            for worker in workers:
                 worker.kill()
-                thread.join()
+        for thread in threads:
+            thread.join()
     return sum(1 for _ in tasks_of(chosen, methods, store))
 
 
