@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from bank.cases import Case, Reference, planted, problem
 from bank.files import found
-from bank.planting import fitted, inside_l1, labelled, nearest, on_l1
-from tiebreak import L1Ball, Logistic, Problem, SquaredNorm
+from bank.planting import Spot, fitted, inside_l1, labelled, nearest, on_l1, paired_sparse
+from tiebreak import L1Ball, L2Ball, Logistic, Problem, SquaredNorm
 
 A1A = Reference(0.327942572541972980732, 4.941753473894483, 1e-16, 1e-14, "Newton's method in 40 digits")
 RADIUS = 10.0
@@ -43,11 +44,32 @@ def separable() -> Case:
     return Case(Problem(SquaredNorm(), Logistic(A, np.sign(A @ rng.standard_normal(60))), L1Ball(RADIUS)))
 
 
-@problem(5, 30, 100)
+@problem(10, 30, 100)
 def tall_logistic() -> Case:
     rng = np.random.default_rng(32)
     spot = inside_l1(rng, 100, RADIUS)
     lower, A = labelled(rng, 20_000, 100, 60, spot.x)
+    return planted(Problem(nearest(rng, A, spot), lower, spot.domain), spot.x)
+
+
+@problem(10, 60)
+def tall_logistic_on_a_ball() -> Case:
+    rng = np.random.default_rng(36)
+    x = rng.standard_normal(100)
+    x *= 3.0 / np.linalg.norm(x)
+    spot = Spot(L2Ball(3.0), x, x / 3.0)
+    lower, A = labelled(rng, 20_000, 100, 60, x)
+    return planted(Problem(nearest(rng, A, spot), lower, spot.domain), x)
+
+
+@problem(10, 60)
+def sparse_logistic() -> Case:
+    """Each row with both labels, weighted by their probabilities at the solution."""
+    rng = np.random.default_rng(37)
+    A, spot = paired_sparse(rng, 20_000, 1000, 5), inside_l1(rng, 1000, 300.0)
+    labels = np.repeat([1.0, -1.0], A.shape[0] // 2)
+    order = rng.permutation(labels.size)
+    lower = Logistic(A[order], labels[order], sample_weight=expit(labels * (A @ spot.x))[order])
     return planted(Problem(nearest(rng, A, spot), lower, spot.domain), spot.x)
 
 

@@ -44,13 +44,13 @@ def quantiles(rng: np.random.Generator, n: int, d: int, rank: int, spot: Spot) -
     return planted(Problem(nearest(rng, A, spot), lower, spot.domain), spot.x)
 
 
-@problem(30)
+@problem(30, 300)
 def quantile() -> Case:
     rng = np.random.default_rng(71)
-    return quantiles(rng, 400, 30, 15, inside_l1(rng, 30, 5.0))
+    return quantiles(rng, 200, 30, 15, inside_l1(rng, 30, 5.0))
 
 
-@problem(100)
+@problem(300)
 def quantile_on_a_ball() -> Case:
     rng = np.random.default_rng(72)
     x = rng.standard_normal(30)
@@ -58,11 +58,11 @@ def quantile_on_a_ball() -> Case:
     return quantiles(rng, 200, 30, 15, Spot(L2Ball(2.0), x, x / 2.0))
 
 
-@problem(30)
+@problem(100)
 def squares_without_constants() -> Case:
     rng = np.random.default_rng(73)
-    A, spot = low_rank(rng, 400, 30, 15), on_l1(rng, 30, 5.0, 8)
-    lower = of_rows(A, A @ spot.x + opposite(rng, 400, 0.5), lambda r: 0.5 * r**2, lambda r: r)
+    A, spot = low_rank(rng, 200, 30, 15), on_l1(rng, 30, 5.0, 8)
+    lower = of_rows(A, A @ spot.x + opposite(rng, 200, 0.5), lambda r: 0.5 * r**2, lambda r: r)
     return planted(Problem(nearest(rng, A, spot), lower, spot.domain), spot.x)
 
 

@@ -18,12 +18,12 @@ def two_levels(matrix: np.ndarray) -> Problem:
     return Problem(LeastSquares(*parts.validation), LeastSquares(*parts.train), L1Ball(RADIUS))
 
 
-@problem(5, 30, 300)
+@problem(15, 60, 300)
 def page_views() -> Case:
     return Case(two_levels(data.pageviews(0)))
 
 
-@problem(30, 300)
+@problem(100, 300)
 def montevideo() -> Case:
     return Case(two_levels(data.montevideo(found("montevideo_bus.json"))))
 

@@ -72,15 +72,26 @@ def box() -> Case:
     return on_set(rng, Spot(Box(-1.0, 1.0, 150), x, normal), 1000, 50)
 
 
+def in_groups(rng: np.random.Generator, count: int, size: int, used: int, radius: float) -> Spot:
+    """Return a point on the boundary of a group ball that uses some of its groups."""
+    x, normal = np.zeros((count, size)), rng.standard_normal((count, size))
+    normal *= 0.8 * rng.random((count, 1)) / np.linalg.norm(normal, axis=1, keepdims=True)
+    x[:used] = rng.standard_normal((used, size))
+    x *= radius / np.linalg.norm(x, axis=1).sum()
+    normal[:used] = x[:used] / np.linalg.norm(x[:used], axis=1, keepdims=True)
+    return Spot(GroupBall(np.repeat(np.arange(count), size), radius), x.ravel(), normal.ravel())
+
+
 @problem(300)
 def groups() -> Case:
     rng = np.random.default_rng(46)
-    x, normal = np.zeros((20, 5)), rng.standard_normal((20, 5))
-    normal *= 0.8 * rng.random((20, 1)) / np.linalg.norm(normal, axis=1, keepdims=True)
-    x[:5] = rng.standard_normal((5, 5))
-    x *= 5.0 / np.linalg.norm(x, axis=1).sum()
-    normal[:5] = x[:5] / np.linalg.norm(x[:5], axis=1, keepdims=True)
-    return on_set(rng, Spot(GroupBall(np.repeat(np.arange(20), 5), 5.0), x.ravel(), normal.ravel()), 1000, 40)
+    return on_set(rng, in_groups(rng, 20, 5, 5, 5.0), 1000, 40)
+
+
+@problem(10, 60)
+def tall_groups() -> Case:
+    rng = np.random.default_rng(53)
+    return on_set(rng, in_groups(rng, 25, 4, 8, 8.0), 20_000, 50)
 
 
 @problem(100)
