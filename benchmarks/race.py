@@ -180,6 +180,14 @@ class Store:
             self._append(json.dumps(outcome) + "\n")
             self.outcomes[outcome["entry"], outcome["method"]] = outcome
 
+    def forget(self, methods: Iterable[str], labels: Iterable[str]) -> None:
+        """Drop the runs of some methods on some entries."""
+        dropped = {(label, method) for label in labels for method in methods}
+        self.outcomes = {key: outcome for key, outcome in self.outcomes.items() if key not in dropped}
+        shorter = self._file.with_suffix(".new")
+        shorter.write_text("".join(json.dumps(outcome) + "\n" for outcome in self.outcomes.values()), encoding="utf-8")
+        shorter.replace(self._file)
+
     def _append(self, text: str) -> None:
         place = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -216,9 +224,10 @@ def race(chosen: Sequence[Entry], methods: Sequence[str], store: Store, *, secon
             except queue.Empty:
                 return
             bar.set_description(f"{entry.label}, {method or 'its answer'}")
+            began, label = time.monotonic(), entry.name if method is None else entry.label
             outcome = worker.ask(entry.label, method, PROOF if method is None else CAP + GRACE)
             if not stopped.is_set():
-                store.add({"entry": entry.name if method is None else entry.label, "method": method, **outcome})
+                store.add({"entry": label, "method": method, "wall_seconds": time.monotonic() - began, **outcome})
                 bar.update()
 
     with tqdm(total=waiting.qsize(), disable=None, leave=False) as bar, ExitStack() as stack:
@@ -293,8 +302,9 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="problems, kinds or entries such as tall/30")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="methods; all by default")
+    parser.add_argument("--again", nargs="+", metavar="NAME", default=[], help="methods whose runs are made again")
     parser.add_argument("--folder", type=Path, help="where results are kept; race by default")
-    parser.add_argument("--hours", type=float, default=1.0, help="when to end; a second call continues")
+    parser.add_argument("--hours", type=float, default=1.0, help="when to end; 0 only writes the tables")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; more than one disturb each other")
     asked = parser.parse_args()
     tiny = asked.size is Size.TINY
@@ -304,6 +314,8 @@ def main() -> None:
         store = Store(folder / "runs.jsonl")
         methods = asked.methods or asked.size.pick(two_level_methods(), two_level_methods(), list(TINY_METHODS))
         chosen = chosen_entries(asked.only, asked.size)
+        if asked.again:
+            store.forget(asked.again, [entry.label for entry in chosen])
         left = race(chosen, methods, store, seconds=3600.0 * asked.hours, jobs=asked.jobs, tiny=tiny)
         print(write(folder, chosen, *results(chosen, store)))
         if left:

@@ -114,6 +114,8 @@ def test_a_race_continues_where_it_ended(tmp_path):
     assert [(entry.label, method) for entry, method in tasks_of(chosen, methods, again)] == [("small-ball/30", "a-irg")]
     again.add(store.outcomes["small-ball/30", "a-irg"])
     assert Store(file).outcomes == store.outcomes
+    again.forget(["bi-fista"], ["small-ball/30"])
+    assert [method for _, method in tasks_of(chosen, methods, Store(file))] == ["bi-fista"]
     runs, yardsticks = results(chosen, store)
     assert {run.method for run in runs} == set(methods)
     seconds, samples = runs[0].records[:, 1], runs[0].records[:, 0]
