@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bank.cases import Case, planted, problem
-from bank.planting import Spot, inside_l1, on_l1
+from bank.planting import Spot, inside_l1, labelled, on_l1
 from bank.regression import two_levels
 from tiebreak import L2Ball, LeastSquares, Problem, Simplex, SquaredNorm, data
 
@@ -28,7 +28,7 @@ def allowed(lower: Any, least: float, spot: Spot, by_keep: bool = False) -> Case
     return planted(near, spot.x, tolerance=epsilon, lower=least)
 
 
-def away(rng: np.random.Generator, spot: Spot, share: float) -> np.ndarray:
+def away(spot: Spot, share: float) -> np.ndarray:
     """Return another point of the set, on the way from x to its middle."""
     return (1.0 - share) * spot.x + share * spot.domain.middle(spot.x.size)
 
@@ -47,7 +47,7 @@ def near_wide_by_share() -> Case:
     rng = np.random.default_rng(62)
     spot = on_l1(rng, 400, 10.0, 30)
     A = rng.standard_normal((200, 400)) / np.sqrt(20.0)
-    return allowed(LeastSquares(A, A @ away(rng, spot, 0.1)), 0.0, spot, by_keep=True)
+    return allowed(LeastSquares(A, A @ away(spot, 0.1)), 0.0, spot, by_keep=True)
 
 
 @problem(100)
@@ -56,7 +56,18 @@ def near_on_a_ball() -> Case:
     x = rng.standard_normal(100)
     x *= 3.0 / np.linalg.norm(x)
     spot, A = Spot(L2Ball(3.0), x, x / 3.0), rng.standard_normal((2000, 100))
-    return allowed(LeastSquares(A, A @ away(rng, spot, 0.1)), 0.0, spot)
+    return allowed(LeastSquares(A, A @ away(spot, 0.1)), 0.0, spot)
+
+
+@problem(30, 300)
+def near_logistic_on_a_ball() -> Case:
+    rng = np.random.default_rng(65)
+    x = rng.standard_normal(60)
+    x *= 3.0 / np.linalg.norm(x)
+    spot = Spot(L2Ball(3.0), x, x / 3.0)
+    best = away(spot, 0.3)
+    lower, _ = labelled(rng, 4000, 60, 60, best)
+    return allowed(lower, lower.value(best), spot)
 
 
 @problem(100)
@@ -65,7 +76,7 @@ def near_on_a_simplex() -> Case:
     x, normal = np.zeros(100), -rng.random(100)
     x[:15], normal[:15] = rng.dirichlet(np.ones(15)), 0.0
     spot, A = Spot(Simplex(1.0), x, normal), rng.standard_normal((1000, 100))
-    return allowed(LeastSquares(A, A @ away(rng, spot, 0.1)), 0.0, spot)
+    return allowed(LeastSquares(A, A @ away(spot, 0.1)), 0.0, spot)
 
 
 def loosened(make: Callable[[], Case], share: float) -> Case:

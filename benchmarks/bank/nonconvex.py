@@ -27,12 +27,12 @@ def fairest(radius: float) -> Case:
     return Case(Problem(Covariance(A, census.sensitive[rows]), Logistic(A, census.y[rows]), L1Ball(radius)))
 
 
-@problem(100)
+@problem(1000)
 def fairness() -> Case:
     return fairest(100.0)
 
 
-@problem(30, 300)
+@problem(100, 1000)
 def fairness_in_a_small_ball() -> Case:
     return fairest(5.0)
 
@@ -44,7 +44,7 @@ def learned() -> np.ndarray:
     return codes
 
 
-@problem(30)
+@problem(30, 300)
 def dictionary() -> Case:
     """The paper's dictionary that learns new data and keeps what it knows of the old, after a short learning phase."""
     atoms = data.dictionary(0)

@@ -45,7 +45,7 @@ def capped_simplex() -> Case:
     return on_set(rng, Spot(CappedSimplex(float(x.sum()), 0.05, 100), x, normal), 1000, 30)
 
 
-@problem(30, 300)
+@problem(60, 300)
 def ball() -> Case:
     rng = np.random.default_rng(43)
     x = rng.standard_normal(100)
@@ -53,7 +53,7 @@ def ball() -> Case:
     return on_set(rng, Spot(L2Ball(3.0), x, x / 3.0), 2000, 40)
 
 
-@problem(10, 60)
+@problem(20, 100)
 def tall_ball() -> Case:
     rng = np.random.default_rng(44)
     x = rng.standard_normal(60)
@@ -82,7 +82,7 @@ def in_groups(rng: np.random.Generator, count: int, size: int, used: int, radius
     return Spot(GroupBall(np.repeat(np.arange(count), size), radius), x.ravel(), normal.ravel())
 
 
-@problem(300)
+@problem(1000)
 def groups() -> Case:
     rng = np.random.default_rng(46)
     return on_set(rng, in_groups(rng, 20, 5, 5, 5.0), 1000, 40)
@@ -94,7 +94,7 @@ def tall_groups() -> Case:
     return on_set(rng, in_groups(rng, 25, 4, 8, 8.0), 20_000, 50)
 
 
-@problem(100)
+@problem(300)
 def k_sparse() -> Case:
     rng = np.random.default_rng(47)
     x, normal = np.zeros(150), rng.uniform(-0.9, 0.9, 150)
@@ -103,7 +103,7 @@ def k_sparse() -> Case:
     return on_set(rng, Spot(KSparse(20, 1.0, 150), x, normal), 1000, 50)
 
 
-@problem(100)
+@problem(300)
 def nuclear_ball() -> Case:
     rng = np.random.default_rng(48)
     left, right = (np.linalg.qr(rng.standard_normal((size, 6)))[0] for size in (20, 15))
@@ -113,7 +113,7 @@ def nuclear_ball() -> Case:
     return on_set(rng, Spot(NuclearBall((20, 15), 4.0), x.ravel(), normal.ravel()), 1000, 80)
 
 
-@problem(100)
+@problem(300)
 def spectrahedron() -> Case:
     rng = np.random.default_rng(49)
     vectors = np.linalg.qr(rng.standard_normal((12, 12)))[0]
