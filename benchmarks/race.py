@@ -172,7 +172,8 @@ class Store:
                     outcome = json.loads(line)
                 except json.JSONDecodeError:
                     continue
-                self.outcomes[outcome["entry"], outcome["method"]] = outcome
+                if outcome["status"] != "missing":  # its data may be there by now
+                    self.outcomes[outcome["entry"], outcome["method"]] = outcome
 
     def add(self, outcome: dict[str, Any]) -> None:
         """Keep an outcome."""
