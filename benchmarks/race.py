@@ -30,7 +30,7 @@ import numpy as np
 from bank import Entry, Reference, entries
 from bank.files import MissingDataError
 from bank.proving import reference_of
-from judging import Run, Yardstick, with_best_known
+from judging import Run, Yardstick, with_best_known, with_shared_times
 from reporting import write
 from timing import Size, arguments
 from tqdm import tqdm
@@ -271,7 +271,7 @@ def results(chosen: Sequence[Entry], store: Store) -> tuple[list[Run], dict[str,
         yardstick = Yardstick(reference, tuple(known["start"]), known["tolerance"], known["one_pass"])
         yardstick = with_best_known(yardstick, own)
         yardsticks.update(dict.fromkeys(labels, yardstick))
-        runs.extend(own)
+        runs.extend(with_shared_times(own))
     return runs, yardsticks
 
 

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 from bank import Reference, entries
 from cases import CASES
-from judging import HALVES, Contest, Run, Yardstick, contests, first_solved, halves, judge, profile, with_best_known
+from judging import (
+    HALVES,
+    Contest,
+    Run,
+    Yardstick,
+    contests,
+    first_solved,
+    halves,
+    judge,
+    profile,
+    with_best_known,
+    with_shared_times,
+)
 from race import Store, chosen_entries, hired, race, results, tasks_of, two_level_methods
 from reporting import write
 from timing import Size
@@ -63,6 +75,16 @@ def test_the_best_known_value_is_the_least_f_of_points_that_nearly_minimise_g():
     rough = with_best_known(unknown, [run_of("a", (10, 1.0, 4.0, 1.001))])
     assert [rough.decides(level) for level in (1e-2, 1e-4)] == [True, False]
     assert not with_best_known(unknown, []).decides(1e-2)
+
+
+def test_the_same_work_has_the_same_times_and_other_work_keeps_its_own():
+    slow, fast = ((10, 2.0, 5.0, 1.0), (20, 4.0, 6.0, 1.0)), ((10, 1.0, 5.0, 1.0), (20, 3.0, 6.0, 1.0))
+    other = ((10, 0.5, 5.0, 1.1), (20, 1.0, 6.0, 1.0))
+    runs = [run_of("auto", *slow), run_of("same", *fast), run_of("other", *other), run_of("auto", *slow, entry="two")]
+    seconds = {(run.entry, run.method): run.records[:, 1].tolist() for run in with_shared_times(runs)}
+    assert seconds["one", "auto"] == seconds["one", "same"] == [1.0, 3.0]
+    assert seconds["one", "other"] == [0.5, 1.0]
+    assert seconds["two", "auto"] == [2.0, 4.0]
 
 
 def test_profiles_are_shares_of_contests_within_a_factor_of_the_best():
