@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import cvxpy
 import numpy as np
 import scipy.sparse
-from auto import rank_deficient
 from methods import two_stages
 from scipy.sparse.linalg import lsqr
 from sklearn.linear_model import Lasso
@@ -65,6 +64,19 @@ def census() -> Problem:
     rows = scipy.sparse.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=tuple(stored["shape"]))
     A = np.column_stack([rows[:1000].toarray(), np.ones(1000)])
     return Problem(SquaredNorm(), Logistic(A, stored["labels"][:1000]), L1Ball(RADIUS))
+
+
+def rank_deficient(n: int, d: int, seed: int = 0) -> Problem:
+    """Return random regressions at both levels, of half the possible rank; the ball binds, so that g* > 0."""
+    rng = np.random.default_rng(seed)
+    rank = min(n, d) // 2
+    mixing = rng.standard_normal((rank, d)) / np.sqrt(rank)
+    truth = rng.standard_normal(d) * (rng.random(d) < 0.05)
+    levels = []
+    for _ in range(2):
+        A = rng.standard_normal((n, rank)) @ mixing
+        levels.append(LeastSquares(A, A @ truth + rng.standard_normal(n)))
+    return Problem(*levels, L1Ball(0.8 * np.abs(truth).sum()))
 
 
 def folder() -> Path:
