@@ -41,6 +41,7 @@ from tiebreak.methods import (
     PBAPG,
     SBCGFM,
     SBCGIM,
+    AGMBiO,
     ARIPSeG,
     BiFISTA,
     BiGSAM,
@@ -644,6 +645,45 @@ def test_fc_bio(problem, x0, unit):
     method = FCBiO(tolerance=0.1, inner_iterations=4)
     assert_same(method, problem, x0, fc_bio(problem, x0, 0.1, 4, decisions), rounds=60, atol=1e-6)
     assert {True, False, "anew"} <= set(decisions)
+
+
+def nearest_in_cut(Z, x, a, b):
+    """The projection onto Z where ⟨a, s⟩ ≤ b, by a root of one variable."""
+
+    def excess(multiplier):
+        return a @ Z.project(x - multiplier * a) - b
+
+    largest = 1.0
+    while excess(0.0) > 0.0 and excess(largest) > 0.0 and largest < 1e8:
+        largest *= 2.0
+    if excess(0.0) <= 0.0 or excess(largest) > 0.0:
+        return Z.project(x if excess(0.0) <= 0.0 else x - largest * a)
+    return Z.project(x - brentq(excess, 0.0, largest, xtol=1e-15 * largest, rtol=1e-15) * a)
+
+
+def agm_bio(problem, x, gamma):
+    """Algorithm 1, with the least known g for g_k; steps on g alone are those of the same form."""
+    f, g, Z = problem[:3]
+    z, best, anchor, weights, level = x, x, x, 0.0, np.inf
+    for k in itertools.count():
+        y = (k * best + 2 * anchor) / (k + 2)
+        value, slope = at(g, y)
+        level = min(level, value)
+        anchor = Z.project(anchor - (k + 1) / (2 * g.lipschitz) * slope)
+        best = (k * best + 2 * anchor) / (k + 2)
+        a = gamma(k) * (k + 1) / (4 * f.lipschitz)
+        y = (weights * x + a * z) / (weights + a)
+        (_, ascent), (value, slope) = at(f, y), at(g, y)
+        level = min(level, value)
+        z = nearest_in_cut(Z, z - a * ascent, slope, level - value + slope @ y)
+        x = (weights * x + a * z) / (weights + a)
+        weights += a
+        yield x, x
+
+
+@pytest.mark.parametrize(("step", "gamma"), [(None, lambda k: 0.5 * (k + 1) ** (-2 / 3)), (0.7, lambda k: 0.7)])
+def test_agm_bio(problem, x0, step, gamma):
+    assert_same(AGMBiO(step=step), problem, x0, agm_bio(problem, x0, gamma), atol=1e-6)
 
 
 # CG-BiO on dictionary learning, as published: sums of squares, and matrices.

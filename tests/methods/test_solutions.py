@@ -27,6 +27,7 @@ from tiebreak import (
     SBCGI,
     SBCGIM,
     ActiveSet,
+    AGMBiO,
     ARIPSeG,
     Auto,
     BiFISTA,
@@ -147,6 +148,7 @@ CONVERGE = {
     "cg-bio": (lambda case: CGBiO(preset="paper"), (0.01, 2e-3), (2e-3, 1e-6)),
     "ir-cg": (lambda case: IRCG(preset="paper"), (0.02, 2e-6), (0.02, 1e-4)),
     "a-irg": (lambda case: AIRG(regularization=power(case.lower_unit / case.upper_unit, 0.25)), (0.05, 1e-3), (0.1, 0.01)),
+    "agm-bio": (lambda case: AGMBiO(), (1e-3, 2e-5), (5e-3, 2e-5)),
     "pb-apg": (lambda case: PBAPG(), (2e-4, 1e-12), (1e-8, 1e-12)),
     "pavr": (lambda case: PAVR(), (2e-3, 1e-10), (1e-5, 1e-10)),  # where rows are few it settles f slowly
     "bi-fista": (lambda case: BiFISTA(), (0.01, 1e-14), (5e-6, 1e-12)),

@@ -7,6 +7,7 @@ from typing import Any
 
 from tiebreak.methods.accelerated import BiFISTA
 from tiebreak.methods.active_set import ActiveSet
+from tiebreak.methods.agm_bio import AGMBiO
 from tiebreak.methods.airg import AIRG
 from tiebreak.methods.auto import Auto
 from tiebreak.methods.barrier import DBGD, DBGDSpider, DBGDSto, DBGDStorm
@@ -29,7 +30,7 @@ STOCHASTIC = (
     *(SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG),
     PAVR,
 )
-EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
+EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, AGMBiO, FCBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
 
@@ -63,6 +64,7 @@ __all__ = [
     "SBCGFM",
     "SBCGI",
     "SBCGIM",
+    "AGMBiO",
     "ARIPSeG",
     "ActiveSet",
     "Auto",
