@@ -26,6 +26,7 @@ from tiebreak import (
     Problem,
     Product,
     SquaredNorm,
+    minimize,
     power,
 )
 from tiebreak.engine import interpreted
@@ -611,27 +612,36 @@ def fc_bio(problem, x, tolerance, steps, decisions):
     solve = LargerModel(Z, x.size, L)
     (value, slope), limit = at(f, x), at(g, x)[0]
     low, first = value + slope @ (minimiser(Z, slope) - x), value
-    high, epsilon, best, trial, done = first, tolerance * (first - low), x, None, 0
+    known, high, epsilon, best, trial, failed, done = low, first, tolerance * (first - low), x, None, False, 0
     while True:
-        tau, previous = (low + high) / 2, x
+        tau, previous, impossible = (low + high) / 2, x, False
         for k in range(steps):
             y = x + k / (k + 3) * (x - previous)
             (f_y, df), (g_y, dg) = at(f, y), at(g, y)
             previous, x = x, solve(y, (f_y - tau, df), (weight * (g_y - limit), weight * dg))
             yield x, best
+            model = max(f_y - tau + df @ (x - y), weight * (g_y - limit + dg @ (x - y)))
+            moved = np.linalg.norm(x - y)
+            impossible = model - L * moved * Z.diameter > 0
+            if impossible or model + L / 2 * moved**2 <= epsilon / 2:
+                break
         reached = max(at(f, x)[0] - tau, weight * (at(g, x)[0] - limit)) <= epsilon / 2
-        decisions.append(reached)
+        decisions.append((reached, "early" if k < steps - 1 else "late"))
         if reached:
             high, trial = tau, x
             best = x if done == 0 else best
         else:
-            low = tau
+            low, failed, known = tau, True, max(known, tau) if impossible else known
         if high - low <= epsilon and trial is None and first - low > epsilon:
             high = first
             decisions.append("wider")
+        elif high - low <= epsilon and not failed and low - known > epsilon:
+            low = known
+            decisions.append("lower")
         elif high - low <= epsilon:
             best = best if trial is None else trial
-            high, epsilon, steps, trial, done = min(high + 4 * epsilon, first), epsilon / 4, 2 * steps, None, done + 1
+            high, epsilon, steps, trial, failed = min(high + 4 * epsilon, first), epsilon / 4, 2 * steps, None, False
+            done += 1
             decisions.append("anew")
 
 
@@ -644,7 +654,9 @@ def test_fc_bio(problem, x0, unit):
     problem = problem._replace(lower=LeastSquares(unit * A, unit * b, sample_weight=w))
     method = FCBiO(tolerance=0.1, inner_iterations=4)
     assert_same(method, problem, x0, fc_bio(problem, x0, 0.1, 4, decisions), rounds=60, atol=1e-6)
-    assert {True, False, "anew"} <= set(decisions)
+    assert "anew" in decisions
+    assert {each[0] for each in decisions if len(each) == 2} == {True, False}
+    assert "early" in {each[1] for each in decisions}
 
 
 def nearest_in_cut(Z, x, a, b):
@@ -684,6 +696,22 @@ def agm_bio(problem, x, gamma):
 @pytest.mark.parametrize(("step", "gamma"), [(None, lambda k: 0.5 * (k + 1) ** (-2 / 3)), (0.7, lambda k: 0.7)])
 def test_agm_bio(problem, x0, step, gamma):
     assert_same(AGMBiO(step=step), problem, x0, agm_bio(problem, x0, gamma), atol=1e-6)
+
+
+def test_fc_bio_finds_better_answers_in_more_iterations():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((10, 20))
+    b = A @ rng.standard_normal(20)
+    nearest = np.linalg.pinv(A) @ b
+    problem = Problem(SquaredNorm(), LeastSquares(A, b), L1Ball(40.0))
+    with interpreted():
+        limits = [{"max_queries": None, "max_iterations": n} for n in (100, 200, 500, 1000)]
+        runs = [minimize(problem, "fc-bio", progress=False, **limit) for limit in limits]
+    errors = [np.linalg.norm(run.x - nearest) for run in runs]
+    values = [run.lower / problem.lower.value(np.zeros(20)) for run in runs]
+    assert errors == sorted(errors, reverse=True)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] <= 1e-5
 
 
 # CG-BiO on dictionary learning, as published: sums of squares, and matrices.

@@ -152,7 +152,7 @@ CONVERGE = {
     "pb-apg": (lambda case: PBAPG(), (2e-4, 1e-12), (1e-8, 1e-12)),
     "pavr": (lambda case: PAVR(), (2e-3, 1e-10), (1e-5, 1e-10)),  # where rows are few it settles f slowly
     "bi-fista": (lambda case: BiFISTA(), (0.01, 1e-14), (5e-6, 1e-12)),
-    "fc-bio": (lambda case: FCBiO(), (2e-3, 1e-5), (0.01, 1e-5)),
+    "fc-bio": (lambda case: FCBiO(), (1e-4, 1e-7), (1e-6, 1e-12)),
     "switching-gradient": (lambda case: SwitchingGradient(), (0.03, 1e-4), (0.1, 1e-5)),
     "big-sam": (lambda case: BiGSAM(), None, (1e-3, 1e-7)),
     "mng": (lambda case: MNG(), None, (1e-5, 1e-10)),
