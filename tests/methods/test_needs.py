@@ -45,7 +45,7 @@ from tiebreak.methods import (
 
 LOWER = make_objective("least-squares", seed=2)
 PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista", "agm-bio"}
-PROJECTING |= {"switching-gradient", "dbgd-storm", "dbgd-spider", "pavr"}
+PROJECTING |= {"bisec-bio", "switching-gradient", "dbgd-storm", "dbgd-spider", "pavr"}
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +152,7 @@ SMOOTH_LOWER = SMOOTH_UPPER.replace("upper", "lower")
         ("fista", "", f"{SMOOTH_UPPER} step=... to FISTA"),
         ("fc-bio", "", SMOOTH_UPPER.replace("pass", "take another method, such as 'sbcgf'")),
         ("big-sam", "lipschitz", "needs an upper objective that is strongly convex, and it is not known to be"),
+        ("bisec-bio", "lipschitz", "needs an upper objective whose level sets are balls, such as SquaredNorm()"),
         ("mng", "lipschitz", "needs an upper objective that is quadratic and strongly convex, such as SquaredNorm()"),
     ],
 )

@@ -46,6 +46,7 @@ from tiebreak.methods import (
     ARIPSeG,
     BiFISTA,
     BiGSAM,
+    BisecBiO,
     CGBiO,
     DBGDSto,
     FCBiO,
@@ -105,7 +106,9 @@ def strong(problem):
 
 
 def at(objective, x, indices=slice(None)):
-    """Return the value and the gradient of ½ Σ w_i (⟨a_i, x⟩ − b_i)² / n over some samples."""
+    """Return the value and the gradient of ½ Σ w_i (⟨a_i, x⟩ − b_i)² / n over some samples, or of ½ ‖x‖²."""
+    if isinstance(objective, SquaredNorm):
+        return 0.5 * x @ x, x
     A, b, w = objective.matrix.array[indices], objective.targets[indices], objective.weights[indices]
     residual = A @ x - b
     return 0.5 * np.mean(w * residual**2), A.T @ (w * residual) / len(b)
@@ -606,19 +609,46 @@ class LargerModel:
         return self.x.value
 
 
-def fc_bio(problem, x, tolerance, steps, decisions):
+def larger_model(problem, d):
+    """The steps of FC-BiO, and the least that f can be, from its value and slope at x."""
+    f, g, Z = problem[:3]
+    solve = LargerModel(Z, d, f.lipschitz)
+    weight = f.lipschitz / g.lipschitz
+
+    def step(y, tau, limit, f_y, df, g_y, dg):
+        return solve(y, (f_y - tau, df), (weight * (g_y - limit), weight * dg))
+
+    return step, lambda x, value, slope: value + slope @ (minimiser(Z, slope) - x)
+
+
+def level_sets(problem, d):
+    """The steps of Bisec-BiO for f = ½ ‖x‖², and the least that f can be: projections by a root of one variable."""
+    g, Z = problem.lower, problem.domain
+
+    def step(y, tau, limit, f_y, df, g_y, dg):
+        point, radius = y - dg / g.lipschitz, np.sqrt(2.0 * tau)
+
+        def excess(share):
+            return np.linalg.norm(Z.project((1.0 - share) * point)) - radius
+
+        return Z.project(point if excess(0.0) <= 0.0 else (1.0 - brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-15)) * point)
+
+    return step, lambda x, value, slope: 0.5 * np.sum(Z.project(np.zeros(d)) ** 2)
+
+
+def bisected(problem, x, tolerance, steps, decisions, kind):
     f, g, Z = problem[:3]
     L, weight = f.lipschitz, f.lipschitz / g.lipschitz
-    solve = LargerModel(Z, x.size, L)
+    step, least = kind(problem, x.size)
     (value, slope), limit = at(f, x), at(g, x)[0]
-    low, first = value + slope @ (minimiser(Z, slope) - x), value
+    low, first = least(x, value, slope), value
     known, high, epsilon, best, trial, failed, done = low, first, tolerance * (first - low), x, None, False, 0
     while True:
         tau, previous, impossible = (low + high) / 2, x, False
         for k in range(steps):
             y = x + k / (k + 3) * (x - previous)
             (f_y, df), (g_y, dg) = at(f, y), at(g, y)
-            previous, x = x, solve(y, (f_y - tau, df), (weight * (g_y - limit), weight * dg))
+            previous, x = x, step(y, tau, limit, f_y, df, g_y, dg)
             yield x, best
             model = max(f_y - tau + df @ (x - y), weight * (g_y - limit + dg @ (x - y)))
             moved = np.linalg.norm(x - y)
@@ -653,7 +683,7 @@ def test_fc_bio(problem, x0, unit):
     A, b, w = problem.lower.matrix.array, problem.lower.targets, problem.lower.weights
     problem = problem._replace(lower=LeastSquares(unit * A, unit * b, sample_weight=w))
     method = FCBiO(tolerance=0.1, inner_iterations=4)
-    assert_same(method, problem, x0, fc_bio(problem, x0, 0.1, 4, decisions), rounds=60, atol=1e-6)
+    assert_same(method, problem, x0, bisected(problem, x0, 0.1, 4, decisions, larger_model), rounds=60, atol=1e-6)
     assert "anew" in decisions
     assert {each[0] for each in decisions if len(each) == 2} == {True, False}
     assert "early" in {each[1] for each in decisions}
@@ -698,7 +728,18 @@ def test_agm_bio(problem, x0, step, gamma):
     assert_same(AGMBiO(step=step), problem, x0, agm_bio(problem, x0, gamma), atol=1e-6)
 
 
-def test_fc_bio_finds_better_answers_in_more_iterations():
+def test_bisec_bio(problem, x0):
+    decisions = []
+    problem = problem._replace(upper=SquaredNorm())
+    x0 = nearer_to_the_lower_minimum(problem, x0, 3)
+    method = BisecBiO(tolerance=0.1, inner_iterations=4)
+    assert_same(method, problem, x0, bisected(problem, x0, 0.1, 4, decisions, level_sets), rounds=60, atol=1e-6)
+    assert "anew" in decisions
+    assert {each[0] for each in decisions if len(each) == 2} == {True, False}
+
+
+@pytest.mark.parametrize("name", ["fc-bio", "bisec-bio"])
+def test_bisections_find_better_answers_in_more_iterations(name):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((10, 20))
     b = A @ rng.standard_normal(20)
@@ -706,7 +747,7 @@ def test_fc_bio_finds_better_answers_in_more_iterations():
     problem = Problem(SquaredNorm(), LeastSquares(A, b), L1Ball(40.0))
     with interpreted():
         limits = [{"max_queries": None, "max_iterations": n} for n in (100, 200, 500, 1000)]
-        runs = [minimize(problem, "fc-bio", progress=False, **limit) for limit in limits]
+        runs = [minimize(problem, name, progress=False, **limit) for limit in limits]
     errors = [np.linalg.norm(run.x - nearest) for run in runs]
     values = [run.lower / problem.lower.value(np.zeros(20)) for run in runs]
     assert errors == sorted(errors, reverse=True)

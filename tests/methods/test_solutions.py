@@ -32,6 +32,7 @@ from tiebreak import (
     Auto,
     BiFISTA,
     BiGSAM,
+    BisecBiO,
     CGBiO,
     DBGDSto,
     FCBiO,
@@ -154,6 +155,7 @@ CONVERGE = {
     "bi-fista": (lambda case: BiFISTA(), (0.01, 1e-14), (5e-6, 1e-12)),
     "fc-bio": (lambda case: FCBiO(), (1e-4, 1e-7), (1e-6, 1e-12)),
     "switching-gradient": (lambda case: SwitchingGradient(), (0.03, 1e-4), (0.1, 1e-5)),
+    "bisec-bio": (lambda case: BisecBiO(), None, (1e-5, 1e-8)),
     "big-sam": (lambda case: BiGSAM(), None, (1e-3, 1e-7)),
     "mng": (lambda case: MNG(), None, (1e-5, 1e-10)),
 }

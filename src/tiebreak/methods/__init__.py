@@ -13,6 +13,7 @@ from tiebreak.methods.auto import Auto
 from tiebreak.methods.barrier import DBGD, DBGDSpider, DBGDSto, DBGDStorm
 from tiebreak.methods.base import Method
 from tiebreak.methods.bigsam import BiGSAM
+from tiebreak.methods.bisec_bio import BisecBiO
 from tiebreak.methods.cutting import CGBiO
 from tiebreak.methods.extragradient import ARIPSeG
 from tiebreak.methods.fcbio import FCBiO
@@ -30,7 +31,7 @@ STOCHASTIC = (
     *(SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG),
     PAVR,
 )
-EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, AGMBiO, FCBiO, SwitchingGradient, FISTA)
+EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, AGMBiO, FCBiO, BisecBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
 
@@ -70,6 +71,7 @@ __all__ = [
     "Auto",
     "BiFISTA",
     "BiGSAM",
+    "BisecBiO",
     "CGBiO",
     "DBGDSpider",
     "DBGDSto",

@@ -17,12 +17,12 @@ g(x_0).
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.domains import diameter, lmo, project
-from tiebreak.engine import kernel
+from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import copy, distance, dot, extrapolate
 from tiebreak.estimates import Exact, Memory, exact
 from tiebreak.methods.base import DONE, Method, initial, smoothnesses
@@ -62,9 +62,14 @@ class State(NamedTuple):
     iteration: Count  # t, one number
 
 
+class LargerModel(NamedTuple):
+    """Steps on the larger of the two linear models."""
+
+
 class Plan(NamedTuple):
     """What the loop uses."""
 
+    steps: Any  # how a step is made: LargerModel, or that of another method that bisects
     upper: Exact  # all samples of f
     lower: Exact  # all samples of g
     weight: float  # ω
@@ -72,14 +77,22 @@ class Plan(NamedTuple):
     tolerance: float  # the first ε, relative to the width of the first bracket
 
 
+@generic(light=True)
+def least_upper(steps, domain, state):
+    """Return a number that f is not below on Z, from its value and gradient at x_0."""
+
+
+@generic(light=True)
+def descend(steps, domain, state, plan, upper_room, lower_room):
+    """Make x_{k+1} from the values, up to τ and the level of g, and the gradients at y."""
+
+
 @kernel
 def open_bracket(domain, state, plan):
-    """Begin at x_0: f* ≤ f(x_0), and f* ≥ f(x_0) + min ⟨∇f(x_0), s − x_0⟩ over Z."""
-    gradient, upper_value = state.upper.direction, state.upper.value[0]
+    """Begin at x_0, with f* ≤ f(x_0) and the least that f can be on Z."""
+    upper_value = state.upper.value[0]
     state.anchor[0] = state.lower.value[0] + state.rise[0]
-    lmo(domain, gradient, state.room)
-    bound = upper_value + dot(gradient, state.room) - dot(gradient, state.x)
-    state.bracket[0] = state.bracket[3] = min(bound, upper_value)
+    state.bracket[0] = state.bracket[3] = min(least_upper(plan.steps, domain, state), upper_value)
     state.bracket[1] = state.bracket[2] = upper_value
     state.tolerance[0] = plan.tolerance * (state.bracket[1] - state.bracket[0])
 
@@ -136,6 +149,18 @@ def difference(domain, state, plan, upper_room, lower_room, share):
         upper_model += upper[i] * (x[i] - y[i])
         lower_model += plan.weight * lower[i] * (x[i] - y[i])
     return upper_model - lower_model
+
+
+@least_upper.register(LargerModel)
+def least_linear_model(steps, domain, state):
+    gradient = state.upper.direction
+    lmo(domain, gradient, state.room)
+    return state.upper.value[0] + dot(gradient, state.room) - dot(gradient, state.x)
+
+
+@descend.register(LargerModel)
+def descend_on_larger_model(steps, domain, state, plan, upper_room, lower_room):
+    descend_on_both(domain, state, plan, upper_room, lower_room)
 
 
 @kernel(inline=False)
@@ -221,7 +246,7 @@ def decide_and_step(domain, state, plan):
     copy(state.x, state.previous)
     upper_room = state.upper.value[0] - 0.5 * (state.bracket[0] + state.bracket[1])
     lower_room = plan.weight * (state.lower.value[0] - state.anchor[0])
-    descend_on_both(domain, state, plan, upper_room, lower_room)
+    descend(plan.steps, domain, state, plan, upper_room, lower_room)
     inner[2] = verdict(domain, state, plan, upper_room, lower_room)
     inner[0] = inner[0] + 1 if inner[2] == 0 else inner[1]
     state.iteration[0] += 1
@@ -263,7 +288,10 @@ class FCBiO(Method):
 
     def plan(self, problem: Problem) -> Plan:
         upper, lower = smoothnesses(problem, self)
-        return Plan(exact(problem.upper), exact(problem.lower), upper / lower, upper, self.tolerance)
+        return Plan(self._steps(problem), exact(problem.upper), exact(problem.lower), upper / lower, upper, self.tolerance)
+
+    def _steps(self, problem: Problem) -> Any:
+        return LargerModel()
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
         state: State = super().start(problem, plan, x)
