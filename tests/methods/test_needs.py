@@ -97,7 +97,7 @@ def test_methods_for_convex_objectives_refuse_others():
     upper = SquaredCovariance(rng.standard_normal((9, 4)), rng.integers(0, 2, 9).astype(float))
     assert upper.convex is False
     problem = Problem(upper, lower, L1Ball(1.0))
-    refusing = {"active-set", "agm-bio", "big-sam", "a-irg", "fc-bio", "switching-gradient", "pavr"}
+    refusing = {"active-set", "agm-bio", "big-sam", "bisec-bio", "a-irg", "fc-bio", "switching-gradient", "pavr"}
     assert {name for name, cls in METHODS.items() if cls.convex} == refusing
     for name in METHODS:
         if name in refusing:

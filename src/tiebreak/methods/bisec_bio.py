@@ -19,7 +19,6 @@ import numpy as np
 
 from tiebreak.domains import Around, project, project_within
 from tiebreak.engine import kernel
-from tiebreak.methods.base import NO_BUDGET, Budget, Method
 from tiebreak.methods.fcbio import FCBiO, descend, least_upper
 from tiebreak.methods.parameters import declared
 from tiebreak.problem import Problem
@@ -72,13 +71,13 @@ class BisecBiO(FCBiO):
     citation = "Wang, Shi, Jiang (2024)"
     needs = "projection, f a squared distance"
 
-    def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
         if not isinstance(problem.upper.hessian(), float):
             raise ValueError(
                 "the method 'bisec-bio' needs an upper objective whose level sets are balls, such as SquaredNorm(), and"
                 f" {problem.upper!r} is not known to have such: take a method for others, such as 'fc-bio' or 'pb-apg'"
             )
-        return super().for_problem(problem, budget)
 
     def _steps(self, problem: Problem) -> LevelSets:
         curvature = float(problem.upper.hessian())
