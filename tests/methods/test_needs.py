@@ -44,8 +44,8 @@ from tiebreak.methods import (
 )
 
 LOWER = make_objective("least-squares", seed=2)
-PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista"}
-PROJECTING |= {"switching-gradient", "dbgd-storm", "dbgd-spider", "pavr"}
+PROJECTING = {"arip-seg", "dbgd-sto", "dbgd", "big-sam", "a-irg", "mng", "pb-apg", "bi-fista", "fc-bio", "fista", "agm-bio"}
+PROJECTING |= {"bisec-bio", "switching-gradient", "dbgd-storm", "dbgd-spider", "pavr"}
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_methods_for_convex_objectives_refuse_others():
     upper = SquaredCovariance(rng.standard_normal((9, 4)), rng.integers(0, 2, 9).astype(float))
     assert upper.convex is False
     problem = Problem(upper, lower, L1Ball(1.0))
-    refusing = {"active-set", "big-sam", "a-irg", "fc-bio", "switching-gradient", "pavr"}
+    refusing = {"active-set", "agm-bio", "big-sam", "bisec-bio", "a-irg", "fc-bio", "switching-gradient", "pavr"}
     assert {name for name, cls in METHODS.items() if cls.convex} == refusing
     for name in METHODS:
         if name in refusing:
@@ -149,6 +149,7 @@ SMOOTH_LOWER = SMOOTH_UPPER.replace("upper", "lower")
         ("switching-gradient", "", f"{SMOOTH_LOWER} slack=... to SwitchingGradient"),
         ("fc-bio", "", SMOOTH_UPPER.replace("pass", "take 'pb-apg' or 'bi-fista', which begin with an estimate")),
         ("big-sam", "lipschitz", "needs an upper objective that is strongly convex, and it is not known to be"),
+        ("bisec-bio", "lipschitz", "needs an upper objective whose level sets are balls, such as SquaredNorm()"),
         ("mng", "lipschitz", "needs an upper objective that is quadratic and strongly convex, such as SquaredNorm()"),
     ],
 )

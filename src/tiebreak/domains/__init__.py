@@ -14,6 +14,7 @@ from tiebreak.domains.base import (
     lmo,
     lmo_step,
     project,
+    project_cut,
     projects,
     settle,
     spread,
@@ -29,8 +30,10 @@ from tiebreak.domains.polytope import Polytope
 from tiebreak.domains.products import Columns, Product
 from tiebreak.domains.simplices import Simplex, UnitSimplex
 from tiebreak.domains.spectral import NuclearBall, Spectrahedron
+from tiebreak.domains.within import Around, HalfSpace, project_within
 
 __all__ = [
+    "Around",
     "Atom",
     "Birkhoff",
     "Block",
@@ -41,6 +44,7 @@ __all__ = [
     "CutStatus",
     "Domain",
     "GroupBall",
+    "HalfSpace",
     "Hull",
     "KSparse",
     "L1Ball",
@@ -64,6 +68,8 @@ __all__ = [
     "lmo",
     "lmo_step",
     "project",
+    "project_cut",
+    "project_within",
     "projects",
     "settle",
     "spread",

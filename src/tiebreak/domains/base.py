@@ -68,6 +68,16 @@ def project(domain, x, out):
     """Set ``out`` to the point of Z that is nearest to x."""
 
 
+@generic(inline=False)
+def project_cut(domain, x, a, b, out):
+    """Set ``out`` to the point of Z where ⟨a, s⟩ ≤ b that is nearest to x; return (status, multiplier).
+
+    The status is as that of :func:`cut_lmo`; if it is EMPTY, ``out`` is a point that violates the cut least, up to rounding.
+    The multiplier λ ≥ 0 makes ``out`` the projection of x − λ a onto Z. The default needs only :func:`project` and
+    :func:`lmo` (see ``within.py``).
+    """
+
+
 @generic
 def diameter(domain):
     """Return the largest distance between two points of Z."""
@@ -159,7 +169,7 @@ class CutStatus(IntEnum):
 
 
 class Cut(NamedTuple):
-    """The answer to a linear minimisation over Z and a half-space."""
+    """The answer to a linear minimisation, or a projection, over Z and a half-space."""
 
     point: np.ndarray
     status: CutStatus
@@ -211,12 +221,25 @@ class Domain(Value):
     def project(self, x: Any) -> np.ndarray:
         """Return the point of the set that is nearest to x."""
         x = checks.vector(x, "x", self.dimension)
-        missing = without_projection(self)
-        if missing is not None:
-            raise NotImplementedError(f"{type(missing).__name__} has no `project`; methods that project cannot use it")
+        self._check_projection()
         out = np.empty_like(x)
         project(self, x, out)
         return out
+
+    def project_cut(self, x: Any, a: Any, b: float) -> Cut:
+        """Return the point of the set where ⟨a, s⟩ ≤ b that is nearest to x, with the cut's status and multiplier."""
+        x = checks.vector(x, "x", self.dimension)
+        a = checks.vector(a, "a", x.size)
+        b = checks.real(b, "b")
+        self._check_projection()
+        out = np.empty_like(x)
+        status, multiplier = project_cut(self, x, a, b, out)
+        return Cut(out, CutStatus(status), float(multiplier))
+
+    def _check_projection(self) -> None:
+        missing = without_projection(self)
+        if missing is not None:
+            raise NotImplementedError(f"{type(missing).__name__} has no `project`; methods that project cannot use it")
 
     @property
     def diameter(self) -> float:

@@ -7,11 +7,13 @@ from typing import Any
 
 from tiebreak.methods.accelerated import BiFISTA
 from tiebreak.methods.active_set import ActiveSet
+from tiebreak.methods.agm_bio import AGMBiO
 from tiebreak.methods.airg import AIRG
 from tiebreak.methods.auto import Auto
 from tiebreak.methods.barrier import DBGD, DBGDSpider, DBGDSto, DBGDStorm
 from tiebreak.methods.base import Method
 from tiebreak.methods.bigsam import BiGSAM
+from tiebreak.methods.bisec_bio import BisecBiO
 from tiebreak.methods.cutting import CGBiO
 from tiebreak.methods.extragradient import ARIPSeG
 from tiebreak.methods.fcbio import FCBiO
@@ -29,7 +31,7 @@ STOCHASTIC = (
     *(SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG),
     PAVR,
 )
-EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, FCBiO, SwitchingGradient, FISTA)
+EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, AGMBiO, FCBiO, BisecBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
 
 
@@ -63,11 +65,13 @@ __all__ = [
     "SBCGFM",
     "SBCGI",
     "SBCGIM",
+    "AGMBiO",
     "ARIPSeG",
     "ActiveSet",
     "Auto",
     "BiFISTA",
     "BiGSAM",
+    "BisecBiO",
     "CGBiO",
     "DBGDSpider",
     "DBGDSto",

@@ -1,9 +1,10 @@
-"""The search for the weight w at which the minimiser of f + w g has the level of a near tie, by methods that penalise g.
+"""How the weight w of g changes from stage to stage, in methods that minimise f + w g.
 
-w grows eightfold while g is beyond the level at the end of a stage, falls while g keeps it, and lies between the nearest
-two of these then. A stage that was too short may have put its w on the wrong side: after three stages on one side, the end
-on the other one is looked at again, and is given up if it was wrong. The answer is the point between both ends at which the
-chord of g has the level: g, being convex, is no larger there. x_0, whose g keeps the level, is the first of the ends.
+For exact ties w grows by a factor. For near ties the w at which the minimiser of f + w g has their level is sought: w grows
+eightfold while g is beyond the level at the end of a stage, falls while g keeps it, and lies between the nearest two of
+these then. A stage that was too short may have put its w on the wrong side: after three stages on one side, the end on the
+other one is looked at again, and is given up if it was wrong. The answer is the point between both ends at which the chord
+of g has the level: g, being convex, is no larger there. x_0, whose g keeps the level, is the first of the ends.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from tiebreak.engine import kernel
+from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import copy, move
 from tiebreak.methods.states import Count, Number, Point
 
@@ -37,6 +38,50 @@ class Ends(NamedTuple):
     anchor: Number  # g(x_0), one number
     rise: Number  # how far the level is above that, one number
     best: Point  # the answer
+
+
+class Growing(NamedTuple):
+    """w grows from stage to stage."""
+
+    factor: float
+
+
+class Sought(NamedTuple):
+    """w changes from stage to stage, so that g comes to the level of a near tie."""
+
+
+@generic(light=True)
+def begin(change, ends, value):
+    """Begin at x_0, where g has this value."""
+
+
+@generic(light=True)
+def changed(change, ends, x, value, weight, first):
+    """Return the weight of the next stage; the last one, of another weight, has led to x, where g has this value.
+
+    ``first`` is the weight of the first stage.
+    """
+
+
+@begin.register(Growing)
+def begin_to_grow(change, ends, value):
+    pass
+
+
+@changed.register(Growing)
+def grown(change, ends, x, value, weight, first):
+    return weight * change.factor if weight < LARGEST * first else weight
+
+
+@begin.register(Sought)
+def begin_to_seek(change, ends, value):
+    begin_search(ends, value)
+
+
+@changed.register(Sought)
+def found(change, ends, x, value, weight, first):
+    note_end(ends, x, value, weight)
+    return next_weight(ends, weight, first)
 
 
 @kernel
@@ -81,3 +126,9 @@ def next_weight(ends, weight, first):
     share = (ends.values[1] - level) / (ends.values[1] - ends.values[0]) if ends.values[1] > ends.values[0] else 0.5
     share = min(max(share, SIDE), 1.0 - SIDE)
     return low * (high / low) ** share
+
+
+@kernel
+def jumps(ends):
+    """Return whether a level is sought and no point is known on one of its sides: the weight is not known even roughly."""
+    return ends.weights[0] > 0.0 and not 0.0 < ends.weights[1] < ends.weights[0] < np.inf

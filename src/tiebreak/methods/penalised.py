@@ -4,24 +4,30 @@ Chen, Shi, Jiang and Wang, Penalty-based methods for simple bilevel optimization
 
     y_t = x_t + θ_t (x_t − x_{t−1});   x_{t+1} = Π(y_t − γ_t (∇f(y_t) + w_t ∇g(y_t)))
 
-w_t grows from stage to stage, and θ_t = k / (k + 3) restarts with each stage, k being the step within it. The paper leaves
-open how long a stage is. If no penalty is given, the k-th stage takes at most N = 20 · 2^k steps, and ends earlier if
-‖x_{t+1} − y_t‖ falls to 1/(10 N) of its largest value in the stage: f + w g is nearly solved then.
+w_t grows from stage to stage, and θ_t = k / (k + 3) restarts with each stage, k being the step within it. If no penalty is
+given, w grows by a factor of 20, as in the authors' experiments. How a stage ends is our choice: when L ‖y_t − x_{t+1}‖, the
+projected slope of f + w g, is at most a share of ‖∇f(y_t)‖: 0.3 in the first stage, and less from one to the next as 1 / √w.
+A larger share leaves f unsettled along the ties of g, a smaller one delays the next stage. Within a stage the momentum
+restarts where a step goes against it, ⟨y_t − x_{t+1}, x_{t+1} − x_t⟩ > 0 (O'Donoghue and Candès, Adaptive restart for
+accelerated gradient schemes, 2015).
 
-For near ties the w at which g has its level is sought, from stage to stage (``levels.py``).
+For near ties the w at which g has its level is sought, from stage to stage (``levels.py``): the share is 0.1 until there
+are points on both sides of the level, and 0.7 times as much from one stage to the next then. A stage takes 20 steps at most,
+and 1.2 times as many from one to the next.
 
 In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.engine import generic, kernel
-from tiebreak.engine.vectors import distance
+from tiebreak.engine.vectors import distance, dot
 from tiebreak.estimates import Memory, exact
 from tiebreak.methods.accelerated import (
     Accelerated,
@@ -35,18 +41,15 @@ from tiebreak.methods.accelerated import (
 )
 from tiebreak.methods.base import DONE, Budget, Method, initial
 from tiebreak.methods.fista import FISTA
-from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
+from tiebreak.methods.levels import Ends, Growing, Sought, begin, changed, jumps
 from tiebreak.methods.parameters import declared, other, real, schedule
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.methods.unknown import beginning, checked_pair
 from tiebreak.problem import Problem
 from tiebreak.schedules import Given, ScheduleLike, constant, safe_step
 
-GROWTH = 2.0  # factor of the penalty and of the largest length, from one stage to the next
-FIRST_LENGTH = 20  # steps that the first stage takes at most
-SETTLED = 0.1  # share of a stage's longest step, divided by the steps it may take: shorter ones end it
-PATIENCE = 1.2  # factor of the largest length of a stage in the search for a level
-LONGEST = 10**9  # that length at most: where rounding ends stages at once, it must not overflow
+GROWTH = 20.0  # factor of the penalty from one stage to the next
+LONGEST = 10**9  # steps of a stage at most, so that nothing overflows
 
 
 class State(NamedTuple):
@@ -59,9 +62,10 @@ class State(NamedTuple):
     upper_curvature: Curvature
     lower_curvature: Curvature
     room: Room  # x_{t+1} before its projection
-    penalty: Number  # the largest weight of g so far, one number
-    longest: Number  # the longest step of this stage, one number
-    length: Count  # steps that this stage may take at most, one number
+    penalty: Number  # w, one number; the weight of g in the last step
+    settled: Number  # share of ∇f at which this stage ends, one number
+    steps: Count  # steps of this stage so far, one number
+    length: Count  # steps that it takes at most, one number
     ends: Ends  # of the search for a level, for near ties
     iteration: Count  # t, one number
 
@@ -71,8 +75,8 @@ class Plan(NamedTuple):
 
     upper: Any  # all samples of f
     lower: Any  # all samples of g
-    step: Any  # γ_t; with Stages, a share of the longest safe one
-    penalty: Any  # Scheduled or Stages
+    step: Any  # γ_t; if Staged, a share of the longest safe one
+    penalty: Any  # Scheduled or Staged
     inertia: float  # α
     upper_smoothness: float  # L_f as it is given; 0 if steps do not depend on it
     lower_smoothness: float  # L_g likewise
@@ -84,12 +88,14 @@ class Scheduled(NamedTuple):
     values: Any
 
 
-class Stages(NamedTuple):
-    """w_t grows whenever f + w g is nearly solved."""
+class Staged(NamedTuple):
+    """w changes whenever f + w g is nearly solved."""
 
-
-class Search(NamedTuple):
-    """w_t changes whenever f + w g is nearly solved, so that g comes to the level of a near tie."""
+    change: Any  # Growing or Sought
+    settled: float  # share of ∇f to which the projected slope of f + w g has fallen when the first stage ends
+    stricter: float  # factor of that share from one stage to the next
+    length: int  # steps that the first stage takes at most
+    patience: float  # factor of that number from one stage to the next
 
 
 @kernel
@@ -106,102 +112,90 @@ def advance(problem, state, plan, iterations, keys):
 
 @kernel
 def prepare_step(state, plan, k):
-    """Set w_t and make y_t."""
-    open_stage(plan.penalty, plan, state, k)
+    """Make y_t."""
+    read_weight(plan.penalty, state, k)
     glide_on(state.x, state.glide, plan.inertia)
 
 
 @kernel
 def take_step(domain, state, plan, k):
     """Make x_{t+1}, and see whether the stage ends."""
-    step = safe_length(plan.penalty, plan, state, k)
+    step = next_length(plan.penalty, plan, state, k)
     step_down(domain, state, step, step * state.penalty[0])
-    close_stage(plan.penalty, plan, state)
+    close_stage(plan.penalty, state, step)
 
 
 @generic(light=True)
-def open_stage(penalty, plan, state, k):
-    """Set the weight of g for the next step; the momentum restarts when it grows."""
+def read_weight(penalty, state, k):
+    """Set the weight of g for the next step, if it is given; the momentum restarts when it grows."""
 
 
 @generic(light=True)
-def safe_length(penalty, plan, state, k):
-    """Return the length of the next step."""
+def next_length(penalty, plan, state, k):
+    """Return the length of the next step; set the weight of g, if a stage begins."""
 
 
 @generic(light=True)
-def close_stage(penalty, plan, state):
-    """End a stage that is solved or has lasted long enough."""
+def close_stage(penalty, state, step):
+    """See whether the stage ends, or its momentum, after a step of this length."""
 
 
-@open_stage.register(Scheduled)
-def open_by_schedule(penalty, plan, state, k):
+@read_weight.register(Scheduled)
+def read_scheduled(penalty, state, k):
     if penalty.values[k] > state.penalty[0]:
         state.glide.since[0] = 0
     state.penalty[0] = penalty.values[k]
 
 
-@safe_length.register(Scheduled)
+@next_length.register(Scheduled)
 def length_by_schedule(penalty, plan, state, k):
     return shortened(plan.step[k], plan, state, 1.0, state.penalty[0])
 
 
 @close_stage.register(Scheduled)
-def close_nothing(penalty, plan, state):
+def close_nothing(penalty, state, step):
     pass
 
 
-@open_stage.register(Stages)
-def open_first_stage(penalty, plan, state, k):
-    if state.iteration[0] == 0:
-        state.penalty[0], state.length[0] = plan.upper_smoothness / plan.lower_smoothness, FIRST_LENGTH
+@read_weight.register(Staged)
+def read_nothing(penalty, state, k):
+    pass
 
 
-@safe_length.register(Stages)
+@next_length.register(Staged)
 def longest_safe_length(penalty, plan, state, k):
+    value, first = state.lower.value[0], plan.upper_smoothness / plan.lower_smoothness
+    if state.iteration[0] == 0:
+        state.penalty[0], state.settled[0], state.length[0] = first, penalty.settled, penalty.length
+        begin(penalty.change, state.ends, value)
+    elif state.steps[0] == 0:  # a stage begins, at y = x
+        state.penalty[0] = changed(penalty.change, state.ends, state.x, value, state.penalty[0], first)
     lower = state.penalty[0] * state.lower_curvature.smoothness[0]
     return plan.step[k] / (state.upper_curvature.smoothness[0] + lower)
 
 
-@close_stage.register(Stages)
-def close_solved_stage(penalty, plan, state):
-    moved = distance(state.x, state.glide.y)
-    state.longest[0] = max(state.longest[0], moved)
-    solved = moved * state.length[0] <= SETTLED * state.longest[0]
-    grows = state.penalty[0] * plan.lower_smoothness < LARGEST * plan.upper_smoothness
-    if (solved or state.glide.since[0] >= state.length[0]) and grows:
-        state.penalty[0] *= GROWTH
-        state.length[0] *= int(GROWTH)
-        state.glide.since[0] = 0
-        state.longest[0] = 0.0
+@close_stage.register(Staged)
+def close_solved_stage(penalty, state, step):
+    x, glide, upper = state.x, state.glide, state.upper
+    state.steps[0] += 1
+    slope = upper.factor[0] * math.sqrt(dot(upper.direction, upper.direction))
+    solved = distance(x, glide.y) <= step * state.settled[0] * slope
+    if solved or state.steps[0] >= state.length[0]:
+        if not jumps(state.ends):
+            state.settled[0] *= penalty.stricter
+        state.length[0] = min(int(penalty.patience * state.length[0]), LONGEST)
+        state.steps[0] = glide.since[0] = 0
+    elif against(glide.y, x, glide.previous):
+        glide.since[0] = 0
 
 
-@open_stage.register(Search)
-def open_search(penalty, plan, state, k):
-    if state.iteration[0] == 0:
-        state.penalty[0], state.length[0] = plan.upper_smoothness / plan.lower_smoothness, FIRST_LENGTH
-
-
-@safe_length.register(Search)
-def search_and_longest_safe_length(penalty, plan, state, k):
-    if state.iteration[0] == 0:
-        begin_search(state.ends, state.lower.value[0])
-    elif state.longest[0] == 0.0:  # a stage begins, at y = x
-        note_end(state.ends, state.x, state.lower.value[0], state.penalty[0])
-        state.penalty[0] = next_weight(state.ends, state.penalty[0], plan.upper_smoothness / plan.lower_smoothness)
-    lower = state.penalty[0] * state.lower_curvature.smoothness[0]
-    return plan.step[k] / (state.upper_curvature.smoothness[0] + lower)
-
-
-@close_stage.register(Search)
-def close_searched_stage(penalty, plan, state):
-    moved = distance(state.x, state.glide.y)
-    state.longest[0] = max(state.longest[0], moved)
-    solved = moved * state.length[0] <= SETTLED * state.longest[0]
-    if solved or state.glide.since[0] >= state.length[0]:
-        state.length[0] = min(int(PATIENCE * state.length[0]), LONGEST)
-        state.glide.since[0] = 0
-        state.longest[0] = 0.0
+@kernel
+def against(y, x, previous):
+    """Return whether ⟨y − x, x − previous⟩ > 0."""
+    total = 0.0
+    for i in range(x.size):
+        total += (y[i] - x[i]) * (x[i] - previous[i])
+    return total > 0.0
 
 
 @declared
@@ -221,7 +215,12 @@ class PBAPG(Accelerated):
     )
     penalty: ScheduleLike | None = schedule(
         "w_t, the weight of g; the momentum restarts whenever it grows. If not given, it begins with L_f / L_g and"
-        " doubles whenever f + w g is nearly solved, at the latest after 20, 40, 80, … steps."
+        " grows whenever f + w g is nearly solved."
+    )
+    growth: float = real(
+        "The factor of w_t from one stage to the next, if no penalty is given; for near ties w_t is sought.",
+        GROWTH,
+        above=1.0,
     )
     inertia: float = real("α, which sets the momentum k / (k + α) at the k-th step of a stage.", 3.0, above=0.0)
     smoothness: tuple[float, float] | None = other(
@@ -260,10 +259,15 @@ class PBAPG(Accelerated):
             upper, lower = self.smoothness or beginning(problem)
             known = {"upper_smoothness": upper, "lower_smoothness": lower}
             step = Given(self.step, "step", 1.0)  # type: ignore[arg-type]
-            penalty: Any = Search() if problem.is_near else Stages()
+            penalty: Any = self._staged(problem)
         else:
             known, step, penalty = given_smoothness(self.step), self.given("step"), Scheduled(self.given("penalty"))
         return Plan(exact(problem.upper), exact(problem.lower), step, penalty, self.inertia, **known)
+
+    def _staged(self, problem: Problem) -> Staged:
+        if problem.is_near:
+            return Staged(Sought(), settled=0.1, stricter=0.7, length=20, patience=1.2)
+        return Staged(Growing(self.growth), settled=0.3, stricter=self.growth**-0.5, length=LONGEST, patience=1.0)
 
     def allow(self, state: State, level: float, rise: float) -> None:
         state.ends.rise[0] = rise
