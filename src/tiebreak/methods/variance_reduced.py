@@ -30,13 +30,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import project
-from tiebreak.engine import generic, kernel
+from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
 from tiebreak.estimates import Memory, cost, memory_for
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial
 from tiebreak.methods.fitting import first_points
-from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
+from tiebreak.methods.levels import Ends, Growing, Sought, begin, changed
 from tiebreak.methods.parameters import declared, other, real, whole
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.methods.unknown import NOISE, checked_constants, say_estimated, smoothness_of
@@ -136,16 +136,6 @@ class State(NamedTuple):
     iteration: Count  # t, one number
 
 
-class Growing(NamedTuple):
-    """w grows from stage to stage."""
-
-    factor: float
-
-
-class Sought(NamedTuple):
-    """w changes from stage to stage, so that g comes to the level of a near tie."""
-
-
 class Plan(NamedTuple):
     """What the loop uses."""
 
@@ -200,50 +190,18 @@ def open_epoch(domain, state, plan):
     state.epochs[0] += 1
     if state.iteration[0] == 0:
         state.weight[0], state.settled[0] = plan.weight, SETTLED
-        begin(plan.penalty, state)
+        begin(plan.penalty, state.ends, state.lower.value[0])
         open_stage(state, plan)
         return
     upper, weight = state.upper.exact, state.weight[0]
     done = projected_slope(domain, state) <= state.settled[0] * math.sqrt(dot(upper, upper)) / weight
     if done:
-        change_weight(plan.penalty, plan, state)
+        state.weight[0] = changed(plan.penalty, state.ends, state.x, state.lower.value[0], weight, plan.weight)
     if state.weight[0] != weight:
         state.settled[0] *= STRICTER
         open_stage(state, plan)
     else:
         state.epoch[0] += 1
-
-
-@generic(light=True)
-def begin(penalty, state):
-    """Take note of the values at x_0."""
-
-
-@generic(light=True)
-def change_weight(penalty, plan, state):
-    """Set the weight of the next stage; if it is the same, the stage goes on."""
-
-
-@begin.register(Growing)
-def begin_to_grow(penalty, state):
-    pass
-
-
-@change_weight.register(Growing)
-def grow(penalty, plan, state):
-    if state.weight[0] < LARGEST * plan.weight:
-        state.weight[0] *= penalty.factor
-
-
-@begin.register(Sought)
-def begin_to_seek(penalty, state):
-    begin_search(state.ends, state.lower.value[0])
-
-
-@change_weight.register(Sought)
-def seek(penalty, plan, state):
-    note_end(state.ends, state.x, state.lower.value[0], state.weight[0])
-    state.weight[0] = next_weight(state.ends, state.weight[0], plan.weight)
 
 
 @kernel
@@ -259,17 +217,17 @@ def open_stage(state, plan):
 def check_smoothness(state, plan):
     """Raise L, if the batch shows that it is too small, and begin the stage anew at x̃."""
     x, point, upper, lower = state.x, state.point, state.upper, state.lower
-    changed = longest = 0.0
+    bend = longest = 0.0
     for i in range(x.size):
         change = (upper.direction[i] - upper.exact[i]) / state.weight[0] + lower.direction[i] - lower.exact[i]
         slope = upper.exact[i] / state.weight[0] + lower.exact[i]
-        changed, longest = changed + change * change, longest + slope * slope
-    changed, moved = math.sqrt(changed), distance(point, x)
+        bend, longest = bend + change * change, longest + slope * slope
+    bend, moved = math.sqrt(bend), distance(point, x)
     state.longest[0] = max(state.longest[0], math.sqrt(longest))
-    if moved <= SHORT * math.sqrt(dot(x, x)) or changed <= plan.error * state.longest[0]:
+    if moved <= SHORT * math.sqrt(dot(x, x)) or bend <= plan.error * state.longest[0]:
         return
-    if changed > SHOWN * state.smoothness[0] * moved:
-        state.raised[0] *= max(RAISED * changed / (moved * state.smoothness[0]), TWICE)
+    if bend > SHOWN * state.smoothness[0] * moved:
+        state.raised[0] *= max(RAISED * bend / (moved * state.smoothness[0]), TWICE)
         open_stage(state, plan)
         copy(x, point)
         copy(upper.exact, upper.direction)
