@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tiebreak.estimates import LEAST_DRAWS, Exact, OneBatch, Several, Storm, exact
+from tiebreak.estimates import LEAST_DRAWS, Exact, OneBatch, Several, Storm, drawing_what_is_sampled, exact
 from tiebreak.methods import cut_rules as rules
 from tiebreak.methods.base import Budget
 from tiebreak.methods.cutting import AS_GIVEN, ROUNDING_OF_CUT, Plan
@@ -26,6 +26,7 @@ from tiebreak.methods.fitting import first_points, fitting_step, known_convexity
 from tiebreak.methods.frank_wolfe import SpiderFW
 from tiebreak.methods.parameters import declared, real, schedule, whole
 from tiebreak.methods.sbcgf import SBCG, without_slack
+from tiebreak.objectives.adapters.streams import KEEP_HELP
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
 
@@ -131,13 +132,24 @@ class SBCGI(SBCG):
         )
         momentum, errors = self.given("momentum"), self.margin or ERRORS_OF_ANCHOR
         upper_momentum = momentum if self.upper_momentum is None else self.given("upper_momentum")
+        upper, lower = drawing_what_is_sampled(
+            problem,
+            Storm(upper_momentum, self.batch_size, first_upper),
+            Storm(momentum, self.batch_size, first_lower),
+        )
         return Plan(
-            upper=Storm(upper_momentum, self.batch_size, first_upper),
-            lower=Storm(momentum, self.batch_size, first_lower),
+            upper=upper,
+            lower=lower,
             anchor=rules.FromEstimate(errors, ROUNDING_OF_CUT) if careful else rules.FromAll(exact(problem.lower)),
             slack=self.slack_rule(),
             **self.step_and_guard(problem),
         )
+
+    def remark(self, problem: Problem, state: Any) -> str:
+        """Say what would help where samples are used once, and lost, though they might be kept."""
+        if not problem.lower.endless:
+            return ""
+        return f"; 'sample-average' comes much nearer for Stream.of_rows, a strongly convex g or a tolerance: {KEEP_HELP}"
 
     def _affordable(self, budget: Budget) -> int:
         """Return how many samples of a stream the first estimate of a level may take."""
