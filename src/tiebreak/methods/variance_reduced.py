@@ -31,7 +31,7 @@ from tiebreak.engine import generic, kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
 from tiebreak.estimates import Memory, cost, memory_for
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial, smoothnesses
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial, smoothness, smoothnesses
 from tiebreak.methods.fitting import first_points
 from tiebreak.methods.levels import LARGEST, Ends, begin_search, next_weight, note_end
 from tiebreak.methods.parameters import declared, real, whole
@@ -322,7 +322,7 @@ class PAVR(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "batch_size": lambda: fitting_batch(problem.lower, problem.dimension),
+            "batch_size": lambda: fitting_batch(problem.lower, smoothness(problem, "lower", self), problem.dimension),
             "weight": lambda: self._first_weight(problem, budget),
             "initial": lambda: first_points(problem) if problem.is_near else None,
         }
@@ -367,12 +367,12 @@ def _per_sample(objective: Any, constant: float) -> float:
     return known if math.isfinite(known) else constant * math.sqrt(objective.n_samples)
 
 
-def fitting_batch(objective: Any, dimension: int) -> int:
+def fitting_batch(objective: Any, constant: float, dimension: int) -> int:
     """Return a batch size: 2 M / L if rows of that number tell enough, √n / 2 at most, but as many as a step is worth.
 
     A step takes as long as there are variables, whatever rows it draws.
     """
-    n, constant = objective.n_samples, objective.lipschitz
+    n = objective.n_samples
     matrix = getattr(objective, "matrix", None)
     together = 1 if matrix is None else math.ceil(dimension * n / max(matrix.numbers, 1))
     enough = 2.0 * _per_sample(objective.evened(), constant) / constant
