@@ -126,6 +126,22 @@ def test_near_ties_streams_and_runs_without_an_end_have_no_such_phase():
     assert 2 not in proven.history.phase
 
 
+def test_a_run_that_is_proven_when_its_method_ends_ends_there():
+    rng = np.random.default_rng(16)
+    A = rng.standard_normal((15, 6))
+    A[:, 3:] = A[:, :3]
+    upper = SquaredNorm(rng.standard_normal(6))
+    problem = Problem(upper, LeastSquares(A, A @ rng.standard_normal(6) * 0.3), L2Ball(5.0))
+    method = CGBiO(step=0.02, slack=0.05, settle=FISTA(level="lower"))
+    arguments = {"x0": problem.center, "max_queries": 300}
+    history = minimize(problem, method, **arguments).history
+    *earlier, last = history.upper_gap_bound[history.phase == 1]
+    assert last < min(earlier)
+    result = minimize(problem, method, tol=(0.5 * (last + min(earlier)), 1e9), **arguments)
+    assert result.status is Status.CERTIFIED
+    assert 2 not in result.history.phase
+
+
 def test_limits_hold_with_the_last_phase():
     problem = least_squares()
     few = minimize(problem, SBCGF(), max_queries=3000)

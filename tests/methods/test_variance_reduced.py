@@ -148,3 +148,11 @@ def test_constants_of_single_samples_bound_them_all():
             change = objective.value_and_gradient(x, [i])[1] - objective.value_and_gradient(y, [i])[1]
             assert np.linalg.norm(change) <= (1.0 + 1e-12) * objective.sample_lipschitz * np.linalg.norm(x - y)
         assert (3.0 * objective).sample_lipschitz == pytest.approx(3.0 * objective.sample_lipschitz)
+
+
+@pytest.mark.parametrize("flat", ["upper", "lower"])
+def test_an_objective_without_curvature_is_refused_in_words(flat):
+    levels = {"upper": LeastSquares(np.eye(3), np.ones(3)), "lower": LeastSquares(np.eye(3), np.ones(3))}
+    levels[flat] = LeastSquares(np.zeros((3, 3)), np.ones(3))
+    with pytest.raises(ValueError, match=f"'pavr' needs a smoothness constant of the {flat} objective"):
+        minimize(Problem(*levels.values(), L2Ball(1.0)), "pavr")

@@ -111,8 +111,10 @@ class Run:
                 status = self._run_phase()
                 if self._is_last(status):
                     return status if self.ended is None or status in REACHED else self.ended, None
-                if not self.records.made_at(phase) and self._record() is Status.CALLBACK:
-                    return Status.CALLBACK, None
+                if not self.records.made_at(phase):
+                    reached = self._record()
+                    if reached is not None and self._is_last(reached):
+                        return reached, None
                 if not phase.seeking:
                     self.ended = status
                 self.enter(phase.number + 1, phase.answer, (phase.iterations_of_method, phase.empty_cuts))
