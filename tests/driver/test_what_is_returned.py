@@ -16,7 +16,7 @@ from tiebreak.proofs.prover import ExactProver
 
 ROUNDING = 1e-12
 CHOSEN = sorted(set(METHODS) - {"active-set"})  # which is not interpreted in a reasonable time
-NORM_ONLY = ("big-sam", "mng")  # they need a strongly convex f
+NORM_ONLY = ("big-sam", "bisec-bio", "mng")  # they need a strongly convex f, or a squared distance
 
 
 def problem_of(seed: int, domain, norm: bool = True) -> Problem:

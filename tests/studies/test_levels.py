@@ -27,11 +27,12 @@ def counts(tmp_path):
 
 
 VARIANTS = {"auto", "sbcgi-m", "sbcgf-m", "dbgd-storm", "dbgd-spider"}  # of methods that are run
+OTHER_PROBLEMS = {"bisec-bio"}  # for a squared distance above
 
 
 def test_every_method_that_takes_near_ties_is_run():
     able = {name for name, method in METHODS.items() if method.near_ties and method.finite}
-    assert set(levels.METHODS.values()) == able - VARIANTS
+    assert set(levels.METHODS.values()) == able - VARIANTS - OTHER_PROBLEMS
 
 
 def finished(proven, within, error, seeds=10):
