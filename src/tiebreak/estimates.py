@@ -45,6 +45,7 @@ class Exact(NamedTuple):
     """F̂_t = F(x_t)."""
 
     samples: np.ndarray  # the batch of all samples
+    queries: int  # how many of them count as drawn
 
 
 class Sampled(NamedTuple):
@@ -129,13 +130,27 @@ def look(objective, batch, memory, x):
 
 def exact(objective: Any) -> Exact:
     """Return the plan of exact estimates."""
-    return Exact(everything(objective))
+    samples = everything(objective)
+    return Exact(samples, samples.size)
+
+
+def drawing_what_is_sampled(problem: Any, upper: Any, lower: Any) -> tuple[Any, Any]:
+    """Return plans that sample both levels; if one is known exactly, and the other is not, it is evaluated, and draws none.
+
+    Where neither is sampled an evaluation counts as a sample: a budget of queries must come to its end.
+    """
+    f, g = problem.upper, problem.lower
+    if f.n_samples == 1 < g.n_samples:
+        return Exact(everything(f), 0), lower
+    if g.n_samples == 1 < f.n_samples:
+        return upper, Exact(everything(g), 0)
+    return upper, lower
 
 
 @estimate.register(Exact)
 def estimate_exactly(plan, objective, memory, x, previous, k, moment):
     look(objective, plan.samples, memory, x)
-    memory.spent[0] += plan.samples.size
+    memory.spent[0] += plan.queries
     memory.spent[1] += plan.samples.size
 
 
@@ -146,8 +161,7 @@ def exact_variance(plan, variance, innovation, k, moment):
 
 @cost.register
 def exact_cost(plan: Exact, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    queries = np.full(t.shape, plan.samples.size)
-    return queries, queries
+    return np.full(t.shape, plan.queries), np.full(t.shape, plan.samples.size)
 
 
 @cost.register

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import linear_data, make_objective
 
-from tiebreak import FiniteSum, L1Ball, LeastSquares, Problem, minimize
+from tiebreak import FiniteSum, L1Ball, LeastSquares, Problem, SquaredNorm, Stream, minimize
 from tiebreak.active.levels import Level
 from tiebreak.active.terms import Rows
 from tiebreak.engine import interpreted
@@ -92,3 +92,25 @@ def test_a_switching_method_is_charged_for_the_level_that_it_asks(problem):
     assert result.queries.lower >= m * result.iterations
     assert result.queries.total > 20_000 - (n + m)
     assert math.isfinite(result.upper)
+
+
+def rows(rng, size):
+    A = rng.standard_normal((size, 4))
+    return A, A @ [0.5, 0.0, -0.5, 0.25] + 0.1 * rng.standard_normal(size)
+
+
+@pytest.mark.parametrize("level", ["upper", "lower"])
+@pytest.mark.parametrize("name", ["sbcgi", "sbcgi-m", "ir-scg", "dbgd-sto", "dbgd-storm", "arip-seg"])
+def test_nothing_is_drawn_of_what_is_known_exactly(name, level):
+    known, stream = SquaredNorm(), Stream.of_rows(rows, 4, lipschitz=1.0)
+    upper, lower = (known, stream) if level == "upper" else (stream, known)
+    result = minimize(Problem(upper, lower, L1Ball(2.0)), name, max_queries=4000, seed=1, x0=np.zeros(4))
+    other = "lower" if level == "upper" else "upper"
+    assert getattr(result.queries, level) == (name == "sbcgi-m" and level == "lower")  # which looks at g(x_0) in full, once
+    assert 3000 <= getattr(result.queries, other) <= 4000
+    assert getattr(result.evaluations, level) > 0
+
+
+def test_where_nothing_is_sampled_evaluations_count_so_that_budgets_end():
+    problem = Problem(SquaredNorm(), SquaredNorm([1.0, 0.0]), L1Ball(2.0))
+    assert minimize(problem, "dbgd-sto", max_queries=1000).queries.total <= 1000

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import copy, dot
-from tiebreak.estimates import Memory, OneBatch, Sampled, Storm, exact, spider
+from tiebreak.estimates import Memory, OneBatch, Sampled, Storm, drawing_what_is_sampled, exact, spider
 from tiebreak.methods.base import (
     DONE,
     Budget,
@@ -185,7 +185,7 @@ class DBGDSto(Barrier):
 
     def both(self, problem: Problem) -> tuple[Any, Any]:
         assert self.batch_size is not None
-        return Sampled(self.batch_size), Sampled(self.batch_size)
+        return drawing_what_is_sampled(problem, Sampled(self.batch_size), Sampled(self.batch_size))
 
 
 @declared
@@ -213,7 +213,7 @@ class DBGDStorm(Barrier):
     def both(self, problem: Problem) -> tuple[Any, Any]:
         assert self.batch_size is not None
         storm = Storm(self.given("momentum"), self.batch_size, OneBatch())
-        return storm, storm
+        return drawing_what_is_sampled(problem, storm, storm)
 
 
 @declared

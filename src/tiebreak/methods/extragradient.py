@@ -20,7 +20,7 @@ import numpy as np
 
 from tiebreak.engine import kernel
 from tiebreak.engine.vectors import move
-from tiebreak.estimates import Memory, Sampled
+from tiebreak.estimates import Memory, Sampled, drawing_what_is_sampled
 from tiebreak.methods.base import DONE, Budget, Method, preset, smoothnesses
 from tiebreak.methods.descent import descend, estimate_both
 from tiebreak.methods.parameters import declared, flag, real, schedule, whole
@@ -122,7 +122,7 @@ class ARIPSeG(Method):
         assert self.batch_size is not None
         step, penalty, sampled = self.given("step"), self.given("penalty"), Sampled(self.batch_size)
         weight = Derived(lambda t: (step(t) * penalty(t)) ** self.average_power)
-        return Plan(sampled, sampled, step, penalty, weight)
+        return Plan(*drawing_what_is_sampled(problem, sampled, sampled), step, penalty, weight)
 
     def estimates(self, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (plan.upper, plan.upper), (plan.lower, plan.lower)

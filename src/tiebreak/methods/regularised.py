@@ -22,7 +22,7 @@ from tiebreak.domains import lmo_step
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, copy_and_move
-from tiebreak.estimates import Memory, OneBatch, Storm, estimate, exact, spider
+from tiebreak.estimates import Memory, OneBatch, Storm, drawing_what_is_sampled, estimate, exact, spider
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, preset
 from tiebreak.methods.parameters import declared, flag, real, schedule, whole
 from tiebreak.methods.states import Count, Number, Point, Rooms
@@ -206,7 +206,8 @@ class IRSCG(Regularised):
 
     def plan(self, problem: Problem) -> Plan:
         storm = Storm(self.given("momentum"), self.batch_size, OneBatch())
-        return Plan(upper=storm, lower=storm, **self.schedules())
+        upper, lower = drawing_what_is_sampled(problem, storm, storm)
+        return Plan(upper=upper, lower=lower, **self.schedules())
 
 
 @declared

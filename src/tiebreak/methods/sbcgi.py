@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tiebreak.estimates import LEAST_DRAWS, Exact, OneBatch, Several, Storm, exact
+from tiebreak.estimates import LEAST_DRAWS, Exact, OneBatch, Several, Storm, drawing_what_is_sampled, exact
 from tiebreak.methods import cut_rules as rules
 from tiebreak.methods.base import Budget
 from tiebreak.methods.cutting import AS_GIVEN, ROUNDING_OF_CUT, Plan
@@ -131,9 +131,14 @@ class SBCGI(SBCG):
         )
         momentum, errors = self.given("momentum"), self.margin or ERRORS_OF_ANCHOR
         upper_momentum = momentum if self.upper_momentum is None else self.given("upper_momentum")
+        upper, lower = drawing_what_is_sampled(
+            problem,
+            Storm(upper_momentum, self.batch_size, first_upper),
+            Storm(momentum, self.batch_size, first_lower),
+        )
         return Plan(
-            upper=Storm(upper_momentum, self.batch_size, first_upper),
-            lower=Storm(momentum, self.batch_size, first_lower),
+            upper=upper,
+            lower=lower,
             anchor=rules.FromEstimate(errors, ROUNDING_OF_CUT) if careful else rules.FromAll(exact(problem.lower)),
             slack=self.slack_rule(),
             **self.step_and_guard(problem),

@@ -21,7 +21,8 @@ class _SquaredNorm(NamedTuple):
 class SquaredNorm(Objective, _SquaredNorm):
     """Half the squared distance to a point, ½ ‖x − center‖²; the origin if no centre is given.
 
-    It is known exactly, so that an evaluation counts as one sample.
+    It is known exactly: methods that sample the other level draw nothing of it. For all others an evaluation counts as one
+    sample.
 
     Examples
     --------
