@@ -69,7 +69,7 @@ def problem_with(upper: Faulty | None = None, lower: Faulty | None = None) -> ti
     )
 
 
-@kind("faults", each=tiebreak.METHODS, weight=4.0)
+@kind("faults", each=[name for name, method in tiebreak.METHODS.items() if method.finite], weight=4.0)
 def faults(trial: Round, method: str) -> None:
     """Let one level fail in one way, once or for good, at every call of a run."""
     fault = str(trial.rng.choice(list(FAULTS)))

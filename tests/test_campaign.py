@@ -98,7 +98,7 @@ def test_every_set_and_every_method_is_tried():
         assert {f"{kind}: {name}" for kind in ("proofs", "minima", "settling", "cuts", "cuts against solvers")} <= set(
             everything.KINDS
         )
-    for method in tiebreak.METHODS:
+    for method in (name for name, cls in tiebreak.METHODS.items() if cls.finite):
         assert {f"runs: {method}", f"faults: {method}"} <= set(everything.KINDS)
 
 

@@ -160,6 +160,7 @@ def bad_values(parameter):
         case "bool":
             return ["yes", 1, 0.0, []]
     return {
+        "solver": ["pavr", tiebreak.PAVR, tiebreak.FISTA(level="lower"), tiebreak.SampleAverage(), 3],
         "initial": ["fista", tiebreak.FISTA, tiebreak.FISTA(level="upper"), tiebreak.StormFW(), 3],
         "preset": ["papier", 3, ["paper"]],
         "level": ["Lower", None, 3, ["upper"]],
@@ -329,7 +330,7 @@ def test_a_schedule_that_ends_between_the_iterations_looked_at_ends_the_run_with
     steps = [0.01] * 9500
     method = tiebreak.SBCGI(step=lambda t: steps[t], slack=0.0, preset="paper")
     with pytest.warns(RuntimeWarning, match="`step` raised IndexError at iteration 9500"):
-        result = minimize(SMALL, method, max_queries=20_000, x0=np.zeros(3))
+        result = minimize(SMALL, method, max_queries=10_000, x0=np.zeros(3))
     assert result.iterations == 9500
     assert result.status is tiebreak.Status.FAILED
 

@@ -29,7 +29,7 @@ from tiebreak.engine import interpreted
 from tiebreak.engine.randomness import keys_of
 from tiebreak.schedules import evaluated
 
-NEAR = [name for name, method in METHODS.items() if method.near_ties]
+NEAR = [name for name, method in METHODS.items() if method.near_ties and method.finite]
 STEPPING = [name for name in NEAR if name not in ("auto", "active-set")]  # with a loop that is compiled
 FIRST_ORDER = [name for name in STEPPING if name != "sbcgi-m"]  # without slack, its cuts depend on the last digit
 rng = np.random.default_rng(2)

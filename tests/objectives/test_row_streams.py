@@ -141,7 +141,7 @@ def test_sbcgi_runs_as_on_the_loss_written_by_hand(name):
 def test_auto_takes_the_active_set_for_squares_alone():
     for name, (draw, _) in BY_HAND.items():
         result = minimize(Problem(SquaredNorm(), Stream.of_rows(draw, 3, name), L1Ball(2.0)), max_queries=3000)
-        assert result.method.name == ("active-set" if name == "squares" else "sbcgi")
+        assert result.method.name == ("active-set" if name == "squares" else "sample-average")
 
 
 # What is refused

@@ -119,7 +119,7 @@ class Course:
 
     def _set_out(self, problem: Problem, x: np.ndarray) -> None:
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
-        drawn, levels = self.gathering.sums, {name: getattr(problem, name) for name in LEVELS}
+        drawn, levels = self.gathering.collected, {name: getattr(problem, name) for name in LEVELS}
         sizes = [0 if name in drawn or level.endless else level.n_samples for name, level in levels.items()]
         self._sizes = np.array(sizes, dtype=np.int64)
 
@@ -427,7 +427,7 @@ class Course:
     @property
     def memory(self) -> dict[str, np.ndarray] | None:
         """What a course of the same problem, with any tolerance, can continue from; None if that is not known yet."""
-        if self.gathering.sums or not self.under_way or not self.bracket.trail:
+        if self.gathering.collected or not self.under_way or not self.bracket.trail:
             return None
         kept = self.stored()
         return kept if sum(array.nbytes for array in kept.values()) <= MOST_MEMORY else None

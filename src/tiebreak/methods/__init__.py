@@ -22,6 +22,7 @@ from tiebreak.methods.frank_wolfe import SpiderFW, StormFW
 from tiebreak.methods.mng import MNG
 from tiebreak.methods.penalised import PBAPG
 from tiebreak.methods.regularised import IRCG, IRFSCG, IRSCG
+from tiebreak.methods.sample_average import SampleAverage
 from tiebreak.methods.sbcgf import SBCGF, SBCGFM
 from tiebreak.methods.sbcgi import SBCGI, SBCGIM
 from tiebreak.methods.switching import SwitchingGradient
@@ -29,7 +30,7 @@ from tiebreak.methods.variance_reduced import PAVR
 
 STOCHASTIC = (
     *(SBCGI, SBCGF, SBCGIM, SBCGFM, StormFW, SpiderFW, ARIPSeG, DBGDSto, DBGDStorm, DBGDSpider, IRSCG, IRFSCG),
-    PAVR,
+    *(PAVR, SampleAverage),
 )
 EXACT = (ActiveSet, CGBiO, IRCG, DBGD, BiGSAM, AIRG, MNG, PBAPG, BiFISTA, AGMBiO, FCBiO, BisecBiO, SwitchingGradient, FISTA)
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, *STOCHASTIC, *EXACT)}
@@ -78,6 +79,7 @@ __all__ = [
     "DBGDStorm",
     "FCBiO",
     "Method",
+    "SampleAverage",
     "SpiderFW",
     "StormFW",
     "SwitchingGradient",

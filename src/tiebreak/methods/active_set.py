@@ -159,7 +159,7 @@ class ActiveSet(Method):
     def conclude(self, state: State) -> None:
         """Solve the problem of the means of what was drawn of streams, where that takes no more passes over data."""
         course = state.course
-        if not course.gathering.sums or course.stages > 0 or not (course.under_way or course.make_do()):
+        if not course.gathering.collected or course.stages > 0 or not (course.under_way or course.make_do()):
             return
         for _ in range(LAST_CYCLES if course.needs_no_data else 0):
             if course.finished:

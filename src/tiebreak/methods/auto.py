@@ -1,7 +1,8 @@
 """The method that chooses a method.
 
 - A stream at a level: if it is one of rows and squares over a set with atoms, sums over its samples and an active set;
-  else sampled gradients and a cut (SBCGI).
+  else, if its samples can be kept, the problem of their means, by one of the methods below; else sampled gradients and a cut
+  (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more: an active
   set of atoms, which finds the answer to rounding and proves it.
 - f convex, a projection onto Z and smoothness constants known: accelerated projected gradients on f + w g with a growing
@@ -23,6 +24,7 @@ from tiebreak.methods.base import NO_BUDGET, Budget, Method
 from tiebreak.methods.cutting import CGBiO
 from tiebreak.methods.parameters import declared
 from tiebreak.methods.penalised import PBAPG
+from tiebreak.methods.sample_average import SampleAverage, keeps
 from tiebreak.methods.sbcgf import SBCGF
 from tiebreak.methods.sbcgi import SBCGI
 from tiebreak.methods.variance_reduced import PAVR
@@ -49,7 +51,9 @@ class Auto(Method):
     """
 
     name = "auto"
-    citation = "active-set, pavr, pb-apg, cg-bio, sbcgf or sbcgi, with parameters from the problem and the budget"
+    citation = (
+        "one of active-set, pavr, pb-apg, cg-bio, sbcgf, sample-average, sbcgi, with parameters from problem and budget"
+    )
     setting = "any"
     needs = "convexity of f known"
     rates = "those of the method that it chooses"
@@ -63,7 +67,9 @@ class Auto(Method):
         """Return the method that fits a problem and a budget."""
         samples = problem.upper.n_samples + problem.lower.n_samples
         if math.isinf(samples):
-            return ActiveSet() if fits(problem, math.inf, budget.queries) else SBCGI()
+            if fits(problem, math.inf, budget.queries):
+                return ActiveSet()
+            return SampleAverage() if keeps(problem, budget.queries) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         if fits(problem, passes):
             return ActiveSet()

@@ -71,6 +71,7 @@ class Method:
     projects: ClassVar[bool] = False  # whether it needs the projection onto Z
     convex: ClassVar[bool] = False  # whether it makes no sense where f is known not to be convex
     streams: ClassVar[bool] = False  # whether it does without passes over all samples
+    finite: ClassVar[bool] = True  # whether it takes problems without a stream
     near_ties: ClassVar[bool] = False  # whether it takes problems with a tolerance, g(x) ≤ g* + ε
     asks_for_passes: ClassVar[bool] = False  # whether it goes by how many passes over the data a time limit allows
 

@@ -26,6 +26,8 @@ from tiebreak.methods.fitting import first_points, fitting_step, known_convexity
 from tiebreak.methods.frank_wolfe import SpiderFW
 from tiebreak.methods.parameters import declared, real, schedule, whole
 from tiebreak.methods.sbcgf import SBCG, without_slack
+from tiebreak.objectives.adapters.keeping import stream_in
+from tiebreak.objectives.adapters.streams import KEEP_HELP
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
 
@@ -143,6 +145,13 @@ class SBCGI(SBCG):
             slack=self.slack_rule(),
             **self.step_and_guard(problem),
         )
+
+    def remark(self, problem: Problem, state: Any) -> str:
+        """Say what would help where samples are used once, and lost, though they might be kept."""
+        for level in (problem.upper, problem.lower):
+            if level.endless and (reason := stream_in(level).why_not_kept):
+                return f"; samples cannot be kept, as {reason}: {KEEP_HELP}, for 'sample-average', which comes much nearer"
+        return ""
 
     def _affordable(self, budget: Budget) -> int:
         """Return how many samples of a stream the first estimate of a level may take."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.engine.randomness import Moment, generator
 from tiebreak.objectives.adapters.callables import Computed, EndOfStream, OracleError, check_knowledge, zeros_of
+from tiebreak.objectives.adapters.columns import columns_of, why_not
 from tiebreak.objectives.adapters.row_losses import RowLoss, scalar_loss
 from tiebreak.objectives.base import accumulate, draw
 
 EXCESS = 1e-6  # relative excess of a mean over the bounds of its samples that rounding explains, also in single precision
+PROBED = 3  # samples that are drawn to see whether samples can be kept
+KEEP_HELP = "draw arrays whose first axis counts samples, or rows for Stream.of_rows"
 APART = 0xE571  # number that sets the samples of an estimate apart from those of runs with the same seed
 
 
@@ -189,6 +193,14 @@ class Stream(Computed):
                 f"`{self._source}` must return as many samples as it is asked for, got {count} for {size}", self
             )
         return batch, size if count is None else count
+
+    @cached_property
+    def why_not_kept(self) -> str:
+        """Why its samples cannot be kept, to be looked at again; empty if they can. It draws three of them, once."""
+        if isinstance(self.value_and_grad, RowLoss):
+            return ""
+        batch, count = self.available(np.random.default_rng([PROBED, APART]), PROBED)
+        return why_not(columns_of(batch), count) if count else ""
 
     @property
     def _source(self) -> str:
