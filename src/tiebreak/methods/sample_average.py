@@ -36,7 +36,8 @@ NUMBER = 8  # bytes of a number
 MOST_SAMPLES = 1_000_000  # samples of a stream where nothing limits them
 STREAMS_SHARE = 0.5  # share of the queries for streams, at least, where passes over another level are queries, too
 FIRST_SHARE, NEAR_SHARE = 0.1, 0.4  # share of the passes that find a minimiser of g; and for near ties
-LEAST_WORK = 2_000_000  # rows looked at, at least, if there are few: they are cheap
+LEAST_WORK = 100_000  # samples looked at, at least, if there are few: they are cheap
+SUMMED_PASSES = 3000  # steps where all rows are summed up, or known exactly
 LEAST_QUERIES = 2000  # samples of the finite problem that an iteration looks at, at least
 MOST_STEPS = 4096  # steps of the other method in an iteration
 MOST_PASSES = 5  # passes over a level that one step of a method takes at most
@@ -147,7 +148,7 @@ class SampleAverage(Method):
         queries = budget.queries
         if math.isfinite(queries):  # passes over other data are queries
             others = sum(level.n_samples for level in (problem.upper, problem.lower) if 1 < level.n_samples < math.inf)
-            queries = max(queries - self.passes * others, STREAMS_SHARE * queries)
+            queries = max(queries - MOST_PASSES * self.passes * others, STREAMS_SHARE * queries)
         draws = max(int(min(budget.iterations / 2, MOST_SAMPLES)), 1)
         found = min(queries / streams, MOST_SAMPLES, float(rows_before(np.array(draws))))
         return {"samples": lambda: max(int(found), 1)}
@@ -214,7 +215,7 @@ class SampleAverage(Method):
 
 def most_queries(samples: int) -> int:
     """Return how many samples of a level of finite data an iteration may look at."""
-    return MOST_PASSES * samples + LEAST_QUERIES
+    return MOST_PASSES * samples
 
 
 def checked_solver(value: Any, name: str) -> Method:
@@ -320,16 +321,15 @@ class Average:
                 estimate_smoothness(part, self._problem)
         self._finite = finite = self._gathering.problem
         sizes = [getattr(finite, name).n_samples for name in LEVELS]
-        summed = [isinstance(part, Sums) for part in self._gathering.collected.values()]
-        work = sum(sizes) + sum(summed) * finite.dimension
         self._per_step = max(sum(sizes), LEAST_QUERIES)
-        passes = max(float(self._method.passes), LEAST_WORK / work)
+        least = SUMMED_PASSES if max(sizes) == 1 else LEAST_WORK / sum(sizes)
+        passes = max(float(self._method.passes), least)
         share = NEAR_SHARE if finite.is_near else FIRST_SHARE
-        self._limit = passes * sum(sizes)
-        main = (self._method.solver or default_solver()).for_problem(finite, Budget((1.0 - share) * self._limit))
+        limit = passes * sum(sizes)
+        main = (self._method.solver or default_solver()).for_problem(finite, Budget((1.0 - share) * limit))
         first = main.seeks_with
         self._methods = [main] if first is None else [first.for_problem(finite.exact), main]
-        self._limits = [self._limit] if first is None else [share * self._limit, self._limit]
+        self._limits = [limit] if first is None else [share * passes * finite.lower.n_samples, limit]
         self._digest_of_samples = ""
         self._enter(0, self.answer)
 
@@ -396,10 +396,11 @@ class Average:
             if not (self._gathering.collected and self._gathering.settle()):
                 return
             self._set_out()
-        if self._number == 0 and self._inner_spent.sum() == 0:
-            self._limits = [limit * LAST_PASSES / self._method.passes for limit in self._limits]
-            while not self.finished and self.step() == DONE:
-                pass
+        if any(self._counts):  # whose budget is spent
+            return
+        self._limits = [limit * min(LAST_PASSES / self._method.passes, 1.0) for limit in self._limits]
+        while not self.finished and self._inner_spent[:2].sum() < self._limits[-1] and self.step() == DONE:
+            pass
 
     # What is spent, and said
 
@@ -413,8 +414,12 @@ class Average:
         if self._remembered:
             return self._remembered["average.spent"]
         inner = self._inner_spent
-        sampled = [name not in self._gathering.collected and getattr(self._problem, name).n_samples > 1 for name in LEVELS]
-        return np.concatenate([self._gathering.drawn + inner[:2] * sampled, inner[2:]])
+        return np.concatenate([self._gathering.drawn + inner[:2] * self._counts, inner[2:]])
+
+    @property
+    def _counts(self) -> list[bool]:
+        """Of which levels a pass counts as so many queries: of finite data."""
+        return [1 < getattr(self._problem, name).n_samples < math.inf for name in LEVELS]
 
     @property
     def remark(self) -> str:

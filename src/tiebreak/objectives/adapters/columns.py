@@ -74,4 +74,6 @@ def rows_at(column: Any, indices: np.ndarray) -> Any:
     start, size = int(indices[0]), indices.size
     if start + size - 1 == indices[-1] and (np.diff(indices) == 1).all():
         return column[start : start + size]
-    return [column[i] for i in indices] if isinstance(column, list) else column[indices]
+    if isinstance(column, list):
+        return [column[i] for i in indices]
+    return column[indices.copy()] if of_torch(column) else column[indices]  # PyTorch warns of arrays that are read-only
