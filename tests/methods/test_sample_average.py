@@ -144,7 +144,7 @@ def test_bounds_of_many_runs_fail_no_more_often_than_is_said():
             Problem(SquaredNorm(), STREAMS["squares"], BALL), SampleAverage(passes=1), max_queries=600, seed=seed
         )
         failures += not (
-            gap(result.x) <= result.lower_gap_bound and 0.5 * TRUTH @ TRUTH >= result.upper - result.upper_gap_bound
+            gap(result.x) <= result.lower_gap_bound and result.upper - result.upper_gap_bound <= 0.5 * TRUTH @ TRUTH
         )
     assert failures <= 20  # 10 are expected at most: more than 20 have a probability below 0.1 %
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ from tiebreak.data.files import existing
 
 SEPARATORS = (",", ";", "\t")
 PARQUET = (".parquet", ".pq")
+ROWS_AT_ONCE = 20_000  # rows of a CSV file that are turned into numbers together
 SHOWN = 5  # names of columns that an error lists
 
 
@@ -34,8 +37,10 @@ class Table(NamedTuple):
         return np.ascontiguousarray(self.values[:, [self.names.index(name) for name in names]])
 
 
-def read(path: Any) -> Table:
+def read(path: Any, columns: Sequence[str] | None = None) -> Table:
     """Return the table in a CSV file whose first line has the names of its columns, or in a Parquet file.
+
+    With ``columns``, these alone are read, in this order: others may hold anything.
 
     Raises
     ------
@@ -47,7 +52,7 @@ def read(path: Any) -> Table:
         If it is a Parquet file, and pyarrow is not there.
     """
     file = existing(path, "a CSV or Parquet file")
-    names, values = _parquet(file) if file.suffix.lower() in PARQUET else _csv(file)
+    names, values = (_parquet if file.suffix.lower() in PARQUET else _csv)(file, columns)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{file} has two columns {twice!r}: names must differ")
@@ -80,28 +85,48 @@ def split_target(table: Table, target: str, features: tuple[str, ...] | None = N
     return table.columns(features), y
 
 
-def _csv(file: Path) -> tuple[list[str], np.ndarray]:
+def _places(file: Path, names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
+    """Return where the columns are that are to be read, or raise if one is not there."""
+    if columns is None:
+        return list(range(len(names)))
+    for name in columns:
+        if name not in names:
+            raise ValueError(f"{file} must have a column {name!r}, and has {_listed(names)}")
+        if list(names).count(name) > 1:
+            raise ValueError(f"{file} has two columns {name!r}: names must differ")
+    return [list(names).index(name) for name in columns]
+
+
+def _csv(file: Path, columns: Sequence[str] | None) -> tuple[list[str], np.ndarray]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             head = lines.readline()
             separator = max(SEPARATORS, key=head.count)
             names = [name.strip() for name in next(csv.reader([head], delimiter=separator), [])]
-            rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+            if not names:
+                raise ValueError(f"{file} is empty: its first line must have the names of the columns")
+            if all(_number(name) is not None for name in names):
+                raise ValueError(f"{file} must have the names of the columns in its first line, and that has numbers")
+            places = _places(file, names, columns)
+            rows = (row for row in csv.reader(lines, delimiter=separator) if row)
+            blocks, before = [np.empty((0, len(places)))], 0
+            while block := list(itertools.islice(rows, ROWS_AT_ONCE)):
+                blocks.append(_block(file, names, places, block, before))
+                before += len(block)
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} must be a text file in UTF-8 ({error})") from None
-    if not names:
-        raise ValueError(f"{file} is empty: its first line must have the names of the columns")
-    if all(_number(name) is not None for name in names):
-        raise ValueError(f"{file} must have the names of the columns in its first line, and that has numbers")
+    return [names[j] for j in places], np.concatenate(blocks)
+
+
+def _block(file: Path, names: list[str], places: list[int], rows: list[list[str]], before: int) -> np.ndarray:
+    """Return some columns of some rows as numbers; ``before``: the rows before them."""
     for k, row in enumerate(rows):
         if len(row) != len(names):
-            raise ValueError(f"{file} has {len(names)} columns, and {len(row)} entries in row {k + 1}")
+            raise ValueError(f"{file} has {len(names)} columns, and {len(row)} entries in row {before + k + 1}")
     try:
-        return names, np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+        return np.array([[row[j] for j in places] for row in rows], dtype=np.float64).reshape(len(rows), len(places))
     except ValueError:
-        return names, np.array(
-            [[_cell(file, names[j], k, text) for j, text in enumerate(row)] for k, row in enumerate(rows)]
-        )
+        return np.array([[_cell(file, names[j], before + k, row[j]) for j in places] for k, row in enumerate(rows)])
 
 
 def _cell(file: Path, name: str, row: int, text: str) -> float:
@@ -116,14 +141,16 @@ def _cell(file: Path, name: str, row: int, text: str) -> float:
     return number
 
 
-def _parquet(file: Path) -> tuple[list[str], np.ndarray]:
+def _parquet(file: Path, columns: Sequence[str] | None) -> tuple[list[str], np.ndarray]:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise ImportError(f"{file} is a Parquet file, which needs pyarrow: pip install 'tiebreak[parquet]'") from None
     try:
-        table = pyarrow.parquet.read_table(file)
+        names = pyarrow.parquet.read_schema(file).names
+        places = _places(file, names, columns)
+        table = pyarrow.parquet.read_table(file, columns=[names[j] for j in places] if columns is not None else None)
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{file} is no Parquet file, or a damaged one ({str(error).splitlines()[0]})") from None
     for field in table.schema:
@@ -133,9 +160,10 @@ def _parquet(file: Path) -> tuple[list[str], np.ndarray]:
                 f"{file} must hold numbers, and the column {field.name!r} is of the type {field.type}: turn it into numbers,"
                 " or leave it out"
             )
-    columns = [table.column(k).cast(pyarrow.float64()) for k in range(table.num_columns)]
-    values = [column.to_numpy() for column in columns]  # missing ones become NaN
-    return list(table.column_names), np.array(values, dtype=np.float64).T.reshape(table.num_rows, len(columns))
+    values = np.empty((table.num_rows, table.num_columns))
+    for k in range(table.num_columns):
+        values[:, k] = table.column(k).cast(pyarrow.float64()).to_numpy()  # missing ones become NaN
+    return list(table.column_names), values
 
 
 def _number(text: str) -> float | None:

@@ -6,6 +6,7 @@ F(x) = Σ_i w_i ℓ(⟨a_i, x⟩, b_i) / Σ_i w_i.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
+from tiebreak.objectives.tables import data_of
 from tiebreak.objectives.uneven import unevenly
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
@@ -123,12 +125,15 @@ class LeastSquares(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d)
-        One sample per row. C-ordered float arrays are used in place; do not change them while they are in use.
+    A : array or SciPy sparse matrix, (n, d), or path
+        One sample per row. C-ordered float arrays are used in place; do not change them while they are in use. Or a CSV or
+        Parquet file of numbers with named columns, which is read into memory.
     b : array, (n,)
-        Targets.
+        Targets; left out if A is a file.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+    target, columns : str and list of str, optional
+        Where A is a file: the column of the targets, and those of the features; all others if not given.
 
     Examples
     --------
@@ -141,7 +146,16 @@ class LeastSquares(LinearModel):
 
     __slots__ = ()
 
-    def __new__(cls, A: Any, b: Any, sample_weight: Any = None) -> LeastSquares:
+    def __new__(
+        cls,
+        A: Any,
+        b: Any = None,
+        sample_weight: Any = None,
+        *,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> LeastSquares:
+        A, b, sample_weight = data_of(A, b, sample_weight, "b", target, columns)
         return cls._make([Square(), *checked_data(A, b, sample_weight, "b")])
 
     @property
@@ -184,12 +198,14 @@ class Logistic(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d)
-        One sample per row.
+    A : array or SciPy sparse matrix, (n, d), or path
+        One sample per row; or a CSV or Parquet file, as for :class:`LeastSquares`.
     y : array, (n,)
-        Labels, either −1 and 1 or 0 and 1.
+        Labels, either −1 and 1 or 0 and 1; left out if A is a file.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+    target, columns : str and list of str, optional
+        Where A is a file: the column of the targets, and those of the features; all others if not given.
 
     Examples
     --------
@@ -199,7 +215,16 @@ class Logistic(LinearModel):
 
     __slots__ = ()
 
-    def __new__(cls, A: Any, y: Any, sample_weight: Any = None) -> Logistic:
+    def __new__(
+        cls,
+        A: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Logistic:
+        A, y, sample_weight = data_of(A, y, sample_weight, "y", target, columns)
         return cls._make([LogLoss(), *checked_data(A, signs_of(y), sample_weight, "y")])
 
 
@@ -208,14 +233,16 @@ class Huber(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d)
-        One sample per row.
+    A : array or SciPy sparse matrix, (n, d), or path
+        One sample per row; or a CSV or Parquet file, as for :class:`LeastSquares`.
     b : array, (n,)
-        Targets.
+        Targets; left out if A is a file.
     delta : float, positive
         The residual at which the loss turns from quadratic to linear, in units of b.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+    target, columns : str and list of str, optional
+        Where A is a file: the column of the targets, and those of the features; all others if not given.
 
     Examples
     --------
@@ -225,7 +252,17 @@ class Huber(LinearModel):
 
     __slots__ = ()
 
-    def __new__(cls, A: Any, b: Any, delta: float = 1.0, sample_weight: Any = None) -> Huber:
+    def __new__(
+        cls,
+        A: Any,
+        b: Any = None,
+        delta: float = 1.0,
+        sample_weight: Any = None,
+        *,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Huber:
+        A, b, sample_weight = data_of(A, b, sample_weight, "b", target, columns)
         scalar = HuberLoss(checks.real(delta, "delta", above=0.0))
         return cls._make([scalar, *checked_data(A, b, sample_weight, "b")])
 

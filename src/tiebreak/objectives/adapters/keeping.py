@@ -92,7 +92,7 @@ class Keeping:
         if isinstance(oracle, RowLoss) and curvature.supports(oracle.scalar):
             return linear_model(oracle.scalar, *columns)
         loss = OfKept(self._stream.unlimited(), columns, self._form)
-        facts = {"convex": self._stream.convex, "lipschitz": self.lipschitz, "floor": self._stream.floor}
+        facts: dict[str, Any] = {"convex": self._stream.convex, "lipschitz": self.lipschitz, "floor": self._stream.floor}
         return FiniteSum(self.rows, self._stream.dimension, loss, **facts)
 
     @property
