@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -27,9 +29,9 @@ from tiebreak import (
     sources,
 )
 from tiebreak.active.gathering import ROWS_PER_DRAW, rows_before
-from tiebreak.objectives import draw as drawn_by
+from tiebreak.methods.base import Budget
 from tiebreak.objectives.adapters.keeping import Keeping
-from tiebreak.objectives.losses import HuberLoss
+from tiebreak.objectives.losses import HuberLoss, loss
 
 TRUTH = np.array([1.0, 0.0, -1.0, 0.5])
 NOISE = 0.3
@@ -54,6 +56,18 @@ def squares(x, batch):
 def gap(x):
     """E of the squares at x, less that at the truth."""
     return 0.5 * np.sum((x - TRUTH) ** 2)
+
+
+class Cubic(NamedTuple):
+    """A scalar loss of one's own: whether it is strictly convex nobody says."""
+
+    scale: float
+
+
+@loss.register(Cubic)
+def cubic(scalar, prediction, target):
+    size = abs(prediction - target)
+    return scalar.scale * size**3, 3.0 * scalar.scale * size * (prediction - target)
 
 
 BY_HAND = Stream(rows, squares, 4, convex=True, floor=0.0)
@@ -96,18 +110,19 @@ def same(a, b):
 def test_answers_are_as_near_as_those_of_ordinary_estimates_on_as_many_samples(name, domain):
     ours, theirs = [], []
     for seed in range(2):
-        result = minimize(Problem(SquaredNorm(), STREAMS[name], domain), max_queries=10_000, seed=seed)
+        problem = Problem(SquaredNorm(), STREAMS[name], domain)
+        result = minimize(problem, "sample-average" if name == "by hand" else "auto", max_queries=10_000, seed=seed)
         A, b = (labelled if name == "logistic" else rows)(np.random.default_rng(100 + seed), 10_000)
-        loss = tiebreak.Logistic(A, b) if name == "logistic" else LeastSquares(A, b)
-        whole = minimize(Problem(SquaredNorm(), loss, L1Ball(6.0)), "active-set").x
+        model = tiebreak.Logistic(A, b) if name == "logistic" else LeastSquares(A, b)
+        whole = minimize(Problem(SquaredNorm(), model, L1Ball(6.0)), "active-set").x
         assert result.queries.total <= 10_000
         ours.append(np.linalg.norm(result.x - TRUTH))
         theirs.append(np.linalg.norm(whole - TRUTH))
     assert np.mean(ours) <= 3.0 * np.mean(theirs)
 
 
-def test_it_is_what_auto_takes_where_samples_can_be_kept_and_says_what_it_kept():
-    result = minimize(PROBLEM, max_queries=10_000)
+def test_it_says_what_it_kept():
+    result = minimize(PROBLEM, "sample-average", max_queries=10_000)
     assert result.method == SampleAverage(samples=9000)
     assert result.status is Status.SOLVED
     assert result.message.endswith("for the mean of 9,000 samples kept in 0.4 MB, by 'pavr'")
@@ -116,6 +131,37 @@ def test_it_is_what_auto_takes_where_samples_can_be_kept_and_says_what_it_kept()
     assert result.evaluations.lower >= 50 * 9000
     summed = minimize(Problem(SquaredNorm(), STREAMS["squares"], BALL), max_queries=10_000)
     assert summed.message.endswith("for the mean of 9,000 samples summed up, by 'pb-apg'")
+
+
+def test_auto_takes_it_where_ties_survive_sampling():
+    chosen = {
+        "sample-average": [
+            Problem(SquaredNorm(), STREAMS["huber"], BALL),
+            Problem(SquaredNorm(), 2.0 * STREAMS["logistic"], BALL),
+            PROBLEM._replace(tolerance=0.1),
+            Problem(SquaredNorm(), Stream(rows, squares, 4, convex=True, strong_convexity=0.5), BALL),
+            Problem(BY_HAND, LeastSquares(np.eye(4), TRUTH), BALL),
+        ],
+        "active-set": [Problem(SquaredNorm(), STREAMS["squares"], L1Ball(3.0))],
+        "sbcgi": [PROBLEM, Problem(SquaredNorm(), Stream.of_rows(rows, 4, Cubic(1.0), convex=True), BALL)],
+    }
+    for name, problems in chosen.items():
+        for problem in problems:
+            assert tiebreak.Auto().chosen(problem, Budget(queries=10_000)).name == name
+    assert "let 'sample-average' come much nearer" in minimize(PROBLEM, max_queries=1000).message
+
+
+def test_noise_breaks_ties_and_a_tolerance_wider_than_it_lets_f_choose():
+    def values(rng, size):
+        return 1.0 + rng.standard_normal((size, 4)) * 0.1 + [0.0, 0.0, 0.0, 1.0]
+
+    noisy = Stream(values, lambda x, v: (v.mean(axis=0) @ x, v.mean(axis=0)), 4, convex=True)
+    problem = Problem(SquaredNorm(), noisy, Simplex(1.0))
+    broken = minimize(problem, "sample-average", max_queries=5000)
+    even = minimize(problem._replace(tolerance=0.01), max_queries=5000)
+    assert even.method.name == "sample-average"
+    assert broken.x.max() >= 0.9
+    np.testing.assert_allclose(even.x, [1 / 3, 1 / 3, 1 / 3, 0.0], atol=0.05)
 
 
 def test_the_answer_is_that_of_the_kept_samples():
@@ -232,7 +278,7 @@ def test_limits_of_iterations_and_time_leave_an_answer_of_what_was_drawn():
 
 
 def test_a_tolerance_ends_the_run_when_fresh_samples_prove_it():
-    result = minimize(PROBLEM, tol=(3.0, 0.5), max_queries=200_000)
+    result = minimize(PROBLEM, "sample-average", tol=(3.0, 0.5), max_queries=200_000)
     assert result.status is Status.CERTIFIED
     assert result.lower_gap_bound <= 0.5
 
@@ -272,8 +318,8 @@ def test_no_more_is_kept_than_fits():
     result = minimize(PROBLEM, SampleAverage(memory_limit=40.0 * 1000), max_queries=20_000)
     assert result.queries.lower == 1000
     assert "1,000 samples, all that fit into 0.0 MB, kept" in result.message
-    big = Stream(lambda rng, size: rng.random((size, 4)), lambda x, u: (0.0, np.zeros(4)), 10**7, convex=True)
-    assert tiebreak.Auto().chosen(Problem(SquaredNorm(), big, L2Ball(1.0)), tiebreak.methods.base.Budget()).name == "sbcgi"
+    big = Stream.of_rows(rows, 10**7, "huber")
+    assert tiebreak.Auto().chosen(Problem(SquaredNorm(), big, L2Ball(1.0)), Budget()).name == "sbcgi"
 
 
 @pytest.mark.parametrize("form", ["array", "tuple", "dict", "nested", "list"])
@@ -287,7 +333,7 @@ def test_batches_of_every_form_are_kept_and_given_back(form):
             "list": [np.append(a, target) for a, target in zip(A, b, strict=True)],
         }[form]
 
-    def loss(x, batch):
+    def of_form(x, batch):
         if form == "nested":
             batch = (batch[0]["A"], batch[1])
         elif form == "dict":
@@ -297,7 +343,7 @@ def test_batches_of_every_form_are_kept_and_given_back(form):
             batch = (table[:, :4], table[:, 4])
         return squares(x, batch)
 
-    stream = Stream(lambda rng, size: shaped(*rows(rng, size)), loss, 4, convex=True)
+    stream = Stream(lambda rng, size: shaped(*rows(rng, size)), of_form, 4, convex=True)
     kept, blocks = Keeping(stream, 50, 1e9), []
     for size in (20, 30):
         A, b = rows(np.random.default_rng(size), size)
@@ -389,8 +435,7 @@ def test_simplices_and_losses_of_jax_and_torch():
 
     stream = tiebreak.from_torch(model, torch.nn.functional.mse_loss, tensors, convex=True)
     for domain, best in ((BALL, TRUTH), (Simplex(1.0), np.array([0.75, 0.0, 0.0, 0.25]))):
-        result = minimize(Problem(SquaredNorm(), stream, domain), max_queries=4000)
-        assert result.method.name == "sample-average"
+        result = minimize(Problem(SquaredNorm(), stream, domain), "sample-average", max_queries=4000)
         np.testing.assert_allclose(result.x, best, atol=0.05)
 
 
@@ -401,4 +446,3 @@ def test_blocks_and_costs_agree():
     assert cost.lower_queries.sum() == 20_000
     assert cost.lower_queries.tolist()[:3] == np.diff(rows_before(np.arange(4))).tolist()
     assert cost.upper_queries.sum() == 0
-    assert drawn_by.supports(BY_HAND)

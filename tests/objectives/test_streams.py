@@ -79,7 +79,7 @@ def test_a_run_reaches_the_solution_within_its_bounds():
     upper = LeastSquares(np.eye(SIZE) * np.sqrt(SIZE), UPPER.center * np.sqrt(SIZE))  # the same functions
     best = minimize(Problem(upper, LeastSquares(ROOT * np.sqrt(3), ROOT @ TRUTH * np.sqrt(3)), DOMAIN), max_queries=50_000)
     result = minimize(PROBLEM, max_queries=40_000)
-    assert result.method.name == "sample-average"
+    assert result.method.name == "sbcgi"
     assert result.certificate.confidence == 0.95
     assert result.upper - best.upper <= result.upper_gap_bound
     assert exact_lower(result.x) - 0.5 * NOISE**2 <= result.lower_gap_bound
@@ -99,15 +99,15 @@ def test_the_seed_makes_the_run():
 
 
 def test_a_stream_of_a_generator_resumes_bit_for_bit(tmp_path):
-    whole = minimize(PROBLEM, "sbcgi", max_queries=6000)
+    whole = minimize(PROBLEM, max_queries=6000)
     seen, arguments = [], {"max_queries": 6000, "checkpoint": tmp_path / "run.npz"}
-    stopped = minimize(PROBLEM, "sbcgi", callback=lambda snapshot: seen.append(snapshot) or len(seen) == 8, **arguments)
+    stopped = minimize(PROBLEM, callback=lambda snapshot: seen.append(snapshot) or len(seen) == 8, **arguments)
     assert stopped.status is Status.CALLBACK
-    resumed = minimize(PROBLEM, "sbcgi", **arguments)
+    resumed = minimize(PROBLEM, **arguments)
     assert resumed.x.tobytes() == whole.x.tobytes()
     assert resumed.history.lower.tobytes() == whole.history.lower.tobytes()
     assert resumed.certificate.lower_gap_bound == whole.certificate.lower_gap_bound
-    again = minimize(PROBLEM, "sbcgi", **arguments)  # a finished run is just read
+    again = minimize(PROBLEM, **arguments)  # a finished run is just read
     assert again.certificate.lower_gap_bound == whole.certificate.lower_gap_bound
 
 
@@ -164,7 +164,7 @@ def test_methods_that_need_all_samples_refuse_a_stream_by_name(name):
             "ir-scg",
         ):
             result = minimize(problem, method, max_queries=400, x0=np.zeros(SIZE))
-            assert result.status is (Status.SOLVED if result.method.name == "sample-average" else Status.QUERIES)
+            assert result.status is (Status.SOLVED if name == "sample-average" else Status.QUERIES)
             assert np.isfinite(result.lower_gap_bound)
         else:
             what = "a stream of rows and squares" if name == "active-set" else "passes over all samples, and the lower"
@@ -295,9 +295,8 @@ def test_a_csv_file_is_read_in_pieces(tmp_path):
     np.testing.assert_allclose(targets, b[:100])
     problem = Problem(UPPER, Stream(source, squares, len(source.columns), convex=True), DOMAIN)
     result = minimize(problem, max_queries=4000)
-    assert result.status is Status.SOLVED
-    assert "all that came" in result.message
-    assert exact_lower(result.x) < 1.1 * exact_lower(TRUTH)
+    assert result.status is Status.ENDED
+    assert exact_lower(result.x) < 0.5 * exact_lower(np.zeros(SIZE))
     with pytest.raises(ValueError, match="`target` must name a column of the file, and 'cost' is none"):
         sources.csv(path, target="cost")
     with pytest.raises(ValueError, match="`path` must be a file, and there is none at"):

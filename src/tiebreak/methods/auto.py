@@ -1,8 +1,8 @@
 """The method that chooses a method.
 
 - A stream at a level: if it is one of rows and squares over a set with atoms, sums over its samples and an active set;
-  else, if its samples can be kept, the problem of their means, by one of the methods below; else sampled gradients and a cut
-  (SBCGI).
+  else, if samples can be kept and have the ties of the expectation, the problem of their means, by one of the methods
+  below; else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more: an active
   set of atoms, which finds the answer to rounding and proves it.
 - f convex, a projection onto Z and smoothness constants known: accelerated projected gradients on f + w g with a growing
@@ -51,9 +51,7 @@ class Auto(Method):
     """
 
     name = "auto"
-    citation = (
-        "one of active-set, pavr, pb-apg, cg-bio, sbcgf, sample-average, sbcgi, with parameters from problem and budget"
-    )
+    citation = "active-set, pavr, pb-apg, cg-bio, sbcgf, sample-average or sbcgi, by problem and budget"
     setting = "any"
     needs = "convexity of f known"
     rates = "those of the method that it chooses"

@@ -264,7 +264,7 @@ def estimate_smoothness(kept: Keeping, problem: Problem) -> None:
 
     It is the largest ratio of changes of the gradient near the middle of Z, along directions of ever larger change.
     """
-    mean, x = kept.mean(), problem.center
+    mean, x = kept.mean(), problem.reference
     if math.isfinite(mean.lipschitz) or mean.dimension != x.size:
         return
     rows = np.unique(np.linspace(0, mean.n_samples - 1, ESTIMATE_ROWS).astype(np.int64))

@@ -7,6 +7,9 @@ there is room for. The finite problem is solved by a method for finite data, in 
 is proven of x comes from fresh samples, as for every method on streams: x is as good as its samples are, and their error
 falls with 1 / √n.
 
+The ties that are broken are those of g_n. Points that are tied in the expectation alone, and not sample by sample, are not
+tied in a mean of samples: noise chooses among them, and f does not. A tolerance wider than the noise leaves f the choice.
+
 Kleywegt, Shapiro and Homem-de-Mello, The sample average approximation method for stochastic discrete optimization, SIAM
 Journal on Optimization 2002; for one level.
 """
@@ -27,7 +30,9 @@ from tiebreak.methods.base import DONE, Budget, Cost, Method
 from tiebreak.methods.parameters import declared, other, real, whole
 from tiebreak.objectives import Stream
 from tiebreak.objectives.adapters.keeping import Keeping, stream_in
+from tiebreak.objectives.adapters.row_losses import RowLoss
 from tiebreak.objectives.adapters.streams import KEEP_HELP
+from tiebreak.objectives.losses import HuberLoss, LogLoss, Square
 from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 
@@ -76,7 +81,8 @@ class SampleAverage(Method):
 
     Rows and squares, ``Stream.of_rows``, are summed up. Of any other stream the samples are kept, as many as fit into
     ``memory_limit``: batches must be arrays whose first axis counts samples, tuples or dicts of them, or lists of samples.
-    Bounds are of fresh samples.
+    Bounds are of fresh samples. Ties must be ties of the samples, as those of rows are; where noise breaks them, give the
+    problem a ``tolerance``.
 
     Examples
     --------
@@ -210,18 +216,30 @@ def checked_solver(value: Any, name: str) -> Method:
 
 
 def keeps(problem: Problem, queries: float, memory: float = GIBIBYTE) -> bool:
-    """Return whether samples of a problem with streams can be kept, and a tenth of what a budget allows or more.
+    """Return whether the mean of samples has the ties of the expectation, and the samples can be kept.
 
-    A sample of a stream other than rows is taken to be about as large as a row. Streams are asked for some samples.
+    A tenth of what a budget allows is enough. A sample of a stream other than rows is taken to be about as large as a row.
     """
     streams = [stream_in(level) for level in (problem.upper, problem.lower) if level.endless]
-    if problem.upper.convex is None or not problem.lower.convex:
+    if problem.upper.convex is None or not problem.lower.convex or not keeps_ties(problem):
         return False
-    room = memory / len(streams)
-    wanted = 0.1 * min(queries, MOST_SAMPLES) / len(streams)
+    room, wanted = memory / len(streams), 0.1 * min(queries, MOST_SAMPLES) / len(streams)
     for stream in streams:
         if is_summable(stream) and stream.dimension <= MOST_SIDE:
             continue
         if NUMBER * (stream.dimension + 1) * wanted > room or stream.why_not_kept:
             return False
     return True
+
+
+def keeps_ties(problem: Problem) -> bool:
+    """Return whether points that are tied in the expectation of g are tied in means over samples, as far as is known.
+
+    Noise breaks ties in general. A loss of rows that is strictly convex in the prediction is flat, in the mean, only where
+    it is flat for every row. Where g is strongly convex there are no ties, and a tolerance is wider than noise.
+    """
+    lower = problem.lower
+    if not lower.endless or problem.is_near or lower.strong_convexity > 0.0:
+        return True
+    oracle = stream_in(lower).value_and_grad
+    return isinstance(oracle, RowLoss) and isinstance(oracle.scalar, (Square, LogLoss, HuberLoss))

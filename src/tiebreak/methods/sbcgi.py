@@ -151,6 +151,8 @@ class SBCGI(SBCG):
         for level in (problem.upper, problem.lower):
             if level.endless and (reason := stream_in(level).why_not_kept):
                 return f"; samples cannot be kept, as {reason}: {KEEP_HELP}, for 'sample-average', which comes much nearer"
+        if problem.lower.endless:
+            return "; Stream.of_rows, a strong_convexity or a tolerance of g let 'sample-average' come much nearer"
         return ""
 
     def _affordable(self, budget: Budget) -> int:
