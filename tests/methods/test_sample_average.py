@@ -148,7 +148,7 @@ def test_auto_takes_it_where_ties_survive_sampling():
     for name, problems in chosen.items():
         for problem in problems:
             assert tiebreak.Auto().chosen(problem, Budget(queries=10_000)).name == name
-    assert "let 'sample-average' come much nearer" in minimize(PROBLEM, max_queries=1000).message
+    assert "'sample-average' comes much nearer for Stream.of_rows" in minimize(PROBLEM, max_queries=1000).message
 
 
 def test_noise_breaks_ties_and_a_tolerance_wider_than_it_lets_f_choose():
@@ -388,7 +388,7 @@ def test_where_samples_cannot_be_kept_sbcgi_runs_and_says_what_would_help():
     problem = Problem(SquaredNorm(), opaque, BALL)
     result = minimize(problem, max_queries=2000)
     assert result.method.name == "sbcgi"
-    assert "samples cannot be kept, as a batch holds Opaque, of which samples cannot be taken: draw arrays" in result.message
+    assert "draw arrays whose first axis counts samples, or rows for Stream.of_rows" in result.message
     with pytest.raises(
         ValueError, match="keeps samples, and those of the lower objective cannot be kept: a batch holds Opaque"
     ):

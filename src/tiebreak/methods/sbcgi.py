@@ -26,7 +26,6 @@ from tiebreak.methods.fitting import first_points, fitting_step, known_convexity
 from tiebreak.methods.frank_wolfe import SpiderFW
 from tiebreak.methods.parameters import declared, real, schedule, whole
 from tiebreak.methods.sbcgf import SBCG, without_slack
-from tiebreak.objectives.adapters.keeping import stream_in
 from tiebreak.objectives.adapters.streams import KEEP_HELP
 from tiebreak.problem import Problem
 from tiebreak.schedules import ScheduleLike, constant, power
@@ -148,12 +147,9 @@ class SBCGI(SBCG):
 
     def remark(self, problem: Problem, state: Any) -> str:
         """Say what would help where samples are used once, and lost, though they might be kept."""
-        for level in (problem.upper, problem.lower):
-            if level.endless and (reason := stream_in(level).why_not_kept):
-                return f"; samples cannot be kept, as {reason}: {KEEP_HELP}, for 'sample-average', which comes much nearer"
-        if problem.lower.endless:
-            return "; Stream.of_rows, a strong_convexity or a tolerance of g let 'sample-average' come much nearer"
-        return ""
+        if not problem.lower.endless:
+            return ""
+        return f"; 'sample-average' comes much nearer for Stream.of_rows, a strongly convex g or a tolerance: {KEEP_HELP}"
 
     def _affordable(self, budget: Budget) -> int:
         """Return how many samples of a stream the first estimate of a level may take."""
