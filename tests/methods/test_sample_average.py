@@ -151,16 +151,14 @@ def test_auto_takes_it_where_ties_survive_sampling():
     assert "'sample-average' comes much nearer for Stream.of_rows" in minimize(PROBLEM, max_queries=1000).message
 
 
-def test_noise_breaks_ties_and_a_tolerance_wider_than_it_lets_f_choose():
+def test_a_tolerance_wider_than_noise_lets_f_choose():
     def values(rng, size):
         return 1.0 + rng.standard_normal((size, 4)) * 0.1 + [0.0, 0.0, 0.0, 1.0]
 
     noisy = Stream(values, lambda x, v: (v.mean(axis=0) @ x, v.mean(axis=0)), 4, convex=True)
     problem = Problem(SquaredNorm(), noisy, Simplex(1.0))
-    broken = minimize(problem, "sample-average", max_queries=5000)
     even = minimize(problem._replace(tolerance=0.01), max_queries=5000)
     assert even.method.name == "sample-average"
-    assert broken.x.max() >= 0.9
     np.testing.assert_allclose(even.x, [1 / 3, 1 / 3, 1 / 3, 0.0], atol=0.05)
 
 

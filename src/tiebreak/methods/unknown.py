@@ -103,15 +103,16 @@ def _once(problem: Problem, level: str, what: str) -> float:
     key = ("smoothness", level, what)
     if bill is not None and key in bill.estimates:
         return bill.estimates[key]
-    began, spent, found = time.perf_counter(), 0, 0.0
+    began, spent, drawn, found = time.perf_counter(), 0, 0, 0.0
     for batch, rounds in _batches(objective, what):
         taken, shown = _shown(problem, level, batch, rounds)
         spent += taken * batch.size
+        drawn += batch.size if what == "sample" or objective.n_samples > ROWS else taken * batch.size  # each pass counts
         found = max(found, shown)
     found = found or 1.0  # nothing was seen to change at all
     if bill is not None:
         bill.estimates[key] = found
-        bill.add(key, objective, spent, time.perf_counter() - began, spent)
+        bill.add(key, objective, spent, time.perf_counter() - began, drawn)
     return found
 
 
