@@ -109,7 +109,8 @@ def test_nothing_is_drawn_of_what_is_known_exactly(name, level):
     upper, lower = (known, stream) if level == "upper" else (stream, known)
     result = minimize(Problem(upper, lower, L1Ball(2.0)), name, max_queries=4000, seed=1, x0=np.zeros(4))
     other = "lower" if level == "upper" else "upper"
-    assert getattr(result.queries, level) == (name == "sbcgi-m" and level == "lower")  # which looks at g(x_0) in full, once
+    seeks = level == "lower" and name.startswith("sbcgi")  # a first point, by evaluations of g, which count there
+    assert getattr(result.queries, level) <= (0.11 * 4000 if seeks else 0)
     assert 3000 <= getattr(result.queries, other) <= 4000
     assert getattr(result.evaluations, level) > 0
 
