@@ -14,6 +14,7 @@ from tiebreak import (
     SBCGF,
     SBCGI,
     CGBiO,
+    CheckpointError,
     FiniteSum,
     Hull,
     L2Ball,
@@ -167,6 +168,19 @@ def test_a_run_resumes_in_each_phase_with_the_same_bits(tmp_path, phase):
     assert resumed.x.tobytes() == whole.x.tobytes()
     assert (resumed.iterations, resumed.queries, resumed.empty_cuts) == (whole.iterations, whole.queries, whole.empty_cuts)
     assert resumed.history.lower.tobytes() == whole.history.lower.tobytes()
+
+
+@pytest.mark.parametrize("limit", ["max_iterations", "max_queries", "time_limit"])
+def test_a_run_whose_method_has_ended_cannot_be_given_more(tmp_path, limit):
+    problem, path = least_squares(1), tmp_path / "run.npz"
+    method = CGBiO(step=0.02, slack=0.05, settle=FISTA(level="lower"))
+    budget = {"max_iterations": 50, "max_queries": 900, "time_limit": 0.2}[limit]
+    ended = minimize(problem, method, checkpoint=path, **{limit: budget})
+    assert ended.history.phase[-1] == 2
+    with pytest.raises(CheckpointError, match=r"has spent the budget of its method .* x0=result continues"):
+        minimize(problem, method, checkpoint=path, **{limit: 10 * budget})
+    again = minimize(problem, method, checkpoint=path, **{limit: budget})
+    assert (again.iterations, again.status) == (ended.iterations, ended.status)
 
 
 @pytest.mark.parametrize("known", [True, False])

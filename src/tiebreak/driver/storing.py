@@ -53,6 +53,7 @@ class Checkpoint:
             "phase_began": run.phase.began,
             "earlier": run.phase.earlier,
             "ended": run.ended and run.ended.name,
+            "time_limit": run.task.limits.seconds,
             "seconds": run.spent.seconds,
             "wall_seconds": run.clock.wall,
             "counted_seconds": run.clock.counted,
@@ -71,6 +72,7 @@ class Checkpoint:
         """Let the run continue from what is stored here; raise if that is of another run."""
         try:
             self._check_same_run(meta["identity"])
+            self._check_not_ended(meta)
             self._restore(meta, arrays)
         except CheckpointError:
             raise
@@ -106,6 +108,16 @@ class Checkpoint:
             raise CheckpointError(
                 f"the checkpoint {self.path} is of a run with {_budget(stored, less)}, and a run can be given more, not"
                 f" less: got {_budget(now, less)}; give at least that budget, or another path"
+            )
+
+    def _check_not_ended(self, meta: dict[str, Any]) -> None:
+        """Raise if the method of a stored run has spent its budget: a larger one would all go to what lowers g after it."""
+        more = self._run.task.limits.seconds > meta["time_limit"] and meta["ended"] == Status.TIME.name
+        if meta["ended"] and (more or any(meta["identity"][name] != self.identity[name] for name in BUDGETS)):
+            raise CheckpointError(
+                f"the checkpoint {self.path} is of a run that has spent the budget of its method and was lowering g at the"
+                f" end: it cannot be given more; give the same budget to finish it, or another path; x0=result continues"
+                f" from a result"
             )
 
     def _planned_for(self, stored: dict[str, Any]) -> str:
