@@ -77,23 +77,31 @@ def test_the_choice_follows_the_problem_and_the_budget():
     assert chosen(Problem(large, large, Birkhoff(2))) == "active-set"
     wide = LeastSquares(rng.standard_normal((40, 60)), rng.standard_normal(40))
     assert chosen(Problem(wide, wide, L1Ball(1.0)), queries=800) == "active-set"
-    assert chosen(Problem(wide, wide, L1Ball(1.0)), queries=400) == "sbcgf"  # 5 passes are too few
+    assert chosen(Problem(wide, wide, L1Ball(1.0)), queries=400) == "pb-apg"  # 5 passes are too few
     ball = Problem(large, large, L2Ball(1.0))  # it has no corners
     assert chosen(ball) == "pb-apg"
-    assert chosen(ball, queries=100_000) == "sbcgf"  # 125 passes are too few
-    assert chosen(ball, passes=125.0) == "sbcgf"  # the same by the clock
+    assert chosen(ball, queries=2_400) == "pb-apg"  # three passes
+    assert chosen(ball, queries=1_200) == chosen(ball, passes=1.5) == "sbcgf"  # too few, also by the clock
     tall = LeastSquares(rng.standard_normal((2000, 4)), rng.standard_normal(2000))
     assert chosen(Problem(large, tall, L2Ball(1.0)), queries=5 * 2400) == "pavr"
     assert chosen(Problem(large, tall, L2Ball(1.0))) == "pavr"
     assert chosen(Problem(large, tall, L2Ball(1.0), keep=0.9)) == "pavr"
-    assert chosen(Problem(large, tall, L2Ball(1.0)), queries=2 * 2400) == "sbcgf"
+    assert chosen(Problem(large, tall, L2Ball(1.0)), queries=2400) == "sbcgf"
+    assert chosen(Problem(SquaredNorm(), tall, L1Ball(1.0)), queries=3 * 2001) == "active-set"  # squares of many rows
+    labels = Logistic(tall.matrix.array, np.sign(tall.targets))
+    assert chosen(Problem(SquaredNorm(), labels, L1Ball(1.0))) == "pavr"  # a loss of many rows that cannot be summed up
+    assert chosen(Problem(SquaredNorm(), Logistic(tall.matrix.array[:500], np.sign(tall.targets[:500])), L1Ball(1.0))) == (
+        "active-set"
+    )
     plain, few = (FiniteSum(n, 4, large.value_and_gradient, convex=True) for n in (400, 4))  # no curvature is known
+    assert chosen(Problem(SquaredNorm(), plain, L1Ball(1.0))) == "pb-apg"  # which begins with an estimate
     assert chosen(Problem(plain, large, Birkhoff(2))) == "sbcgf"  # no projection
     assert chosen(Problem(SquaredNorm(), few, Birkhoff(2))) == "cg-bio"  # few samples
-    rough = FiniteSum(500, 4, large.value_and_gradient, convex=False)
-    assert chosen(Problem(rough, large, L1Ball(1.0))) == "cg-bio"
-    rough = FiniteSum(5000, 4, large.value_and_gradient, convex=False)
-    assert chosen(Problem(rough, large, L1Ball(1.0))) == "sbcgf"
+    for n, by_cuts in ((500, "cg-bio"), (5000, "sbcgf")):
+        rough = FiniteSum(n, 4, lambda x, i: large.value_and_gradient(x, i % 400), convex=False)
+        assert chosen(Problem(rough, large, L1Ball(1.0))) == "pb-apg"
+        assert chosen(Problem(rough, large, L1Ball(1.0), keep=0.9)) == by_cuts
+        assert chosen(Problem(rough, large, Birkhoff(2))) == by_cuts
 
 
 @pytest.mark.parametrize("method", AUTOMATIC, ids=lambda method: method.name)

@@ -72,12 +72,13 @@ class Phases:
         ends = math.isfinite(queries) or math.isfinite(iterations) or math.isfinite(limits.seconds)
         # Which methods come before and after is not known before the method is: they take their shares if it has them.
         budget = Budget((1.0 - seeking) * queries, iterations, wanted, self._passes)
-        method = self.task.method.for_problem(problem, budget)
+        asked = self.task.method.chosen(problem, Budget(queries, iterations, wanted, self._passes))
+        method = asked.for_problem(problem, budget)
         initial = method.seeks_with if self.task.seek else None
         settle = method.settles_with if ends and not problem.is_near else None
         if settle is not None:
             less = budget._replace(queries=budget.queries - SETTLING_SHARE * queries)
-            planned = self.task.method.for_problem(problem, less)
+            planned = asked.for_problem(problem, less)
             if (settle := planned.settles_with) is not None:
                 method = planned
         # The first point is to minimise g, whatever the tolerance.

@@ -110,6 +110,10 @@ class Method:
             raise ValueError(f"`preset` of {type(self).__name__} must be one of {names}, got {checks.shown(preset)}")
         return self.presets[preset]
 
+    def chosen(self, problem: Problem, budget: Budget) -> Method:
+        """Return the method that is meant for a problem and a whole run: itself, unless it is one that chooses."""
+        return self
+
     def for_problem(self, problem: Problem, budget: Budget = NO_BUDGET) -> Method:
         """Return this method with all parameters filled in for a problem and what may be spent on it.
 
