@@ -162,6 +162,7 @@ def bad_values(parameter):
     return {
         "solver": ["pavr", tiebreak.PAVR, tiebreak.FISTA(level="lower"), tiebreak.SampleAverage(), 3],
         "initial": ["fista", tiebreak.FISTA, tiebreak.FISTA(level="upper"), tiebreak.StormFW(), 3],
+        "settle": ["fista", tiebreak.FISTA, tiebreak.FISTA(level="upper"), tiebreak.StormFW(), True, 3],
         "preset": ["papier", 3, ["paper"]],
         "level": ["Lower", None, 3, ["upper"]],
         "theory": ["auto", 0.1, {"confidence": 0.9}],

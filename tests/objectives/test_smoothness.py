@@ -124,7 +124,7 @@ def test_a_bound_that_is_found_in_a_hurry_is_larger_and_known_to_one_run_alone()
     objective = LeastSquares(large(spread=0.5), np.zeros(900))
     with constants.charging(lambda: True) as bill:
         hurried = [objective.lipschitz for _ in range(2)]
-        (_, evaluations, _), *others = bill.settle()
+        (_, evaluations, _, _), *others = bill.settle()
     assert evaluations == 3 * 900
     assert not others
     truth = curvature_by_hand(objective.matrix.array, np.full(900, 1 / 900))

@@ -65,9 +65,3 @@ def fits(problem: Problem, passes: float, queries: float = math.inf) -> bool:
     wanted = (LEAST_SUMMED if each else LEAST_PASSES for each in cheap)
     needed = sum(level.n_samples * each for level, each in zip(levels, wanted, strict=True))
     return atoms <= MOST_ATOMS and passes * total >= needed
-
-
-def are_squares(problem: Problem) -> bool:
-    """Return whether both levels of a problem that the active set takes are quadratic."""
-    terms = (term for level in problem[:2] for term in terms_of(level, problem.dimension))
-    return all(term.quadratic for term in terms)

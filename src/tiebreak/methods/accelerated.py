@@ -209,7 +209,7 @@ def begin_curvature(known: Curvature, problem: Problem, level: str, smoothness: 
     """Fill in what is known of an objective at t = 0."""
     objective = getattr(problem, level)
     known.smoothness[0], known.error[0] = smoothness, NOISE * float(objective.accuracy)
-    known.width[0] = 0.0 if knows_smoothness(objective) else problem.domain.diameter
+    known.width[0] = 0.0 if smoothness == 0.0 or knows_smoothness(objective) else problem.domain.diameter
 
 
 def remark_on(problem: Problem, level: str, known: Curvature, steps: int) -> str:

@@ -5,9 +5,9 @@
   below; else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more (three for
   squares of many rows, which are summed up): an active set of atoms, which finds the answer to rounding and proves it. But
-  losses other than squares of a thousand rows or more go to PAVR, if it can project.
-- A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if g has a thousand
-  or more and f is convex (PAVR), else from all of them (PB-APG).
+  a thousand rows or more that are not summed up go to PAVR, if it can project.
+- A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if f is convex and g
+  has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
 - Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
 
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 
-from tiebreak.active.scope import are_squares, fits
+from tiebreak.active.scope import fits
+from tiebreak.active.terms import is_summed
 from tiebreak.domains import projects
 from tiebreak.methods.active_set import ActiveSet
 from tiebreak.methods.base import NO_BUDGET, Budget, Method
@@ -33,6 +34,7 @@ from tiebreak.methods.variance_reduced import PAVR
 from tiebreak.problem import Problem
 
 MANY = 1000  # samples of g from which on steps from batches of them are better
+SOME, FEW_PASSES = 100, 100.0  # or so many of them, if there are fewer passes
 FEWEST = 2.0  # passes over the data that methods with a projection want at least
 FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
 FEW_NOT_CONVEX = 1000  # samples likewise, if f is not convex: its steps are longer, and estimates worse
@@ -71,10 +73,12 @@ class Auto(Method):
                 return ActiveSet()
             return SampleAverage() if keeps(problem, budget.queries) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
-        steps, many = projects(problem.domain) and passes >= FEWEST, g.n_samples >= MANY
-        if fits(problem, passes) and not (steps and many and not are_squares(problem)):
+        steps = projects(problem.domain) and passes >= FEWEST
+        many = g.n_samples >= MANY
+        if fits(problem, passes) and not (steps and many and not is_summed(g)):
             return ActiveSet()
         if steps and (f.convex or (f.convex is False and not problem.is_near)):
+            many = many or (g.n_samples >= SOME and passes < FEW_PASSES)
             return PAVR() if many and f.convex else PBAPG()
         few = FEW if f.convex else FEW_NOT_CONVEX
         return CGBiO() if samples <= few else SBCGF()
