@@ -5,7 +5,7 @@
   below; else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more (three for
   squares of many rows, which are summed up): an active set of atoms, which finds the answer to rounding and proves it. But
-  a thousand rows or more that are not summed up go to PAVR, if it can project.
+  a thousand rows or more that are not summed up go to PAVR, if it can project, but for near ties.
 - A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if f is convex and g
   has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
@@ -75,7 +75,8 @@ class Auto(Method):
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         steps = projects(problem.domain) and passes >= FEWEST
         many = g.n_samples >= MANY
-        if fits(problem, passes) and not (steps and many and not is_summed(g)):
+        by_samples = steps and many and not (is_summed(g) or problem.is_near)
+        if fits(problem, passes) and not by_samples:
             return ActiveSet()
         if steps and (f.convex or (f.convex is False and not problem.is_near)):
             many = many or (g.n_samples >= SOME and passes < FEW_PASSES)

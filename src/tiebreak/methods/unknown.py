@@ -62,10 +62,10 @@ def smoothness_of(problem: Problem, level: str, single: bool = True) -> Smoothne
         Its set has a projection.
     level : str
     single : bool
-        Whether the constant of single samples is wanted; it is NaN else, if it is not known.
+        Whether the constant of single samples is wanted; it is NaN else.
     """
     objective = getattr(problem, level)
-    whole, sample = float(objective.lipschitz), float(objective.sample_lipschitz)
+    whole, sample = float(objective.lipschitz), float(objective.sample_lipschitz) if single else math.nan
     known = knows_smoothness(objective)
     if not known:
         whole = _once(problem, level, "whole")
