@@ -88,8 +88,10 @@ def test_the_choice_follows_the_problem_and_the_budget():
     assert chosen(Problem(large, tall, L2Ball(1.0), keep=0.9)) == "pavr"
     assert chosen(Problem(large, tall, L2Ball(1.0)), queries=2400) == "sbcgf"
     assert chosen(Problem(SquaredNorm(), tall, L1Ball(1.0)), queries=3 * 2001) == "active-set"  # squares of many rows
-    labels = Logistic(tall.matrix.array, np.sign(tall.targets))
+    rows = rng.standard_normal((6000, 4))
+    labels = Logistic(rows, np.sign(rows[:, 0] + 0.1))
     assert chosen(Problem(SquaredNorm(), labels, L1Ball(1.0))) == "pavr"  # a loss of many rows that cannot be summed up
+    assert chosen(Problem(SquaredNorm(), labels, L1Ball(1.0), keep=0.9)) == "active-set"
     assert chosen(Problem(SquaredNorm(), Logistic(tall.matrix.array[:500], np.sign(tall.targets[:500])), L1Ball(1.0))) == (
         "active-set"
     )
