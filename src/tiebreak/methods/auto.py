@@ -5,7 +5,7 @@
   below; else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more (three for
   squares of many rows, which are summed up): an active set of atoms, which finds the answer to rounding and proves it. But
-  five thousand rows or more go to PAVR, if it can project, unless they are squares of few variables, or ties are near.
+  five thousand rows or more that are not summed up go to PAVR, if it can project and ties are exact.
 - A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if f is convex and g
   has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
@@ -35,8 +35,7 @@ from tiebreak.problem import Problem
 
 MANY = 1000  # samples of g from which on steps from batches of them are better
 SOME, FEW_PASSES = 100, 100.0  # or so many of them, if there are fewer passes
-VERY_MANY = 5000  # samples of g from which on they are so even where an active set fits, …
-FEW_VARIABLES = 500  # … but not for squares of no more variables, which are summed up once
+VERY_MANY = 5000  # samples of g from which on they are so even where an active set fits, unless it sums them up
 FEWEST = 2.0  # passes over the data that methods with a projection want at least
 FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
 FEW_NOT_CONVEX = 1000  # samples likewise, if f is not convex: its steps are longer, and estimates worse
@@ -76,8 +75,7 @@ class Auto(Method):
             return SampleAverage() if keeps(problem, budget.queries) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         steps = projects(problem.domain) and passes >= FEWEST
-        summed = is_summed(g) and problem.dimension <= FEW_VARIABLES
-        by_samples = steps and g.n_samples >= VERY_MANY and not (summed or problem.is_near)
+        by_samples = steps and g.n_samples >= VERY_MANY and not (is_summed(g) or problem.is_near)
         if fits(problem, passes) and not by_samples:
             return ActiveSet()
         if steps and (f.convex or (f.convex is False and not problem.is_near)):
