@@ -16,7 +16,7 @@ import pytest
 from conftest import QUICK, callable_copy
 
 import tiebreak
-from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, L2Ball, Status, minimize
+from tiebreak import SBCGF, SBCGI, CheckpointError, L1Ball, Status, minimize
 from tiebreak.driver import checkpoint, storing
 from tiebreak.proofs import unpacked
 
@@ -322,9 +322,9 @@ def test_a_run_with_a_horizon_says_what_is_planned_for_its_budget(problem, tmp_p
 
 
 def test_a_larger_budget_for_which_another_method_is_chosen_is_refused(problem, tmp_path):
-    path, problem = tmp_path / "run.npz", problem._replace(domain=L2Ball(2.0))
-    assert minimize(problem, max_queries=2000, checkpoint=path).method.name == "cg-bio"
-    with pytest.raises(CheckpointError, match="is chosen for the budget: 'cg-bio' for that one, 'pb-apg' for this one;"):
+    path, samples = tmp_path / "run.npz", problem.upper.n_samples + problem.lower.n_samples
+    assert minimize(problem, max_queries=5 * samples, checkpoint=path).method.name == "pb-apg"
+    with pytest.raises(CheckpointError, match="is chosen for the budget: 'pb-apg' for that one, 'active-set' for this one;"):
         minimize(problem, max_queries=20_000, checkpoint=path)
 
 
