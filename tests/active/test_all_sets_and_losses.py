@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import CASES, COMPOSED
+from cases import CASES, COMPOSED, polytope
 from stated import assert_accurate, assert_agrees, best, huber, logistic, norm, squares, units
 
 from tiebreak import L1Ball, Problem, Simplex, minimize
@@ -32,6 +32,7 @@ def test_every_polytope_is_among_the_sets():
 @pytest.mark.parametrize("share", EPSILONS)
 @pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
 def test_over_every_set_the_answer_is_that_of_a_conic_solver(case, share):
+    polytope.cache_clear()  # a solver that has answered others ends elsewhere within its tolerance
     rng = np.random.default_rng(SEED)
     domain, d = case.make(rng, min(6, case.largest))
     lower = squares(*data(1, (d + 1) // 2, d, domain.diameter))
