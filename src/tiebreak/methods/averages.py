@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiebreak.active.gathering import LEVELS, Gathering
-from tiebreak.domains import lmo, projects
+from tiebreak.domains import lmo
 from tiebreak.engine.randomness import Keys, key_of
 from tiebreak.methods.base import DONE, Budget, Method
 from tiebreak.objectives.adapters.keeping import Keeping
@@ -25,8 +25,6 @@ MOST_STEPS = 4096  # steps of the other method in an iteration
 MOST_PASSES = 5  # passes over a level that one step of a method takes at most
 LAST_PASSES = 10  # iterations that make an answer of what was drawn, where a run ends before
 RECORD_BLOCKS = tuple(4**k for k in range(1, 12))  # blocks after which fresh samples are put aside for a proof
-ESTIMATE_ROWS, ESTIMATE_ROUNDS, ESTIMATE_STRIDE = 4096, 12, 1e-3  # samples, gradients, and their distance as a share of Z
-ESTIMATE_MARGIN = 1.5  # factor of the steepest change seen
 NEAR_ROOM = 0.5  # share of a tolerance that g may rise by whatever is proven
 
 
@@ -103,9 +101,6 @@ class Average:
 
     def _set_out(self) -> None:
         """Choose the method for the problem of the means, and begin."""
-        for part in self._gathering.collected.values():
-            if isinstance(part, Keeping) and projects(self._problem.domain):
-                estimate_smoothness(part, self._problem)
         self._finite = finite = self._gathering.problem
         sizes = [getattr(finite, name).n_samples for name in LEVELS]
         self._per_step = max(sum(sizes), LEAST_QUERIES)
@@ -257,27 +252,6 @@ def default_solver() -> Method:
     from tiebreak.methods.auto import Auto
 
     return Auto()
-
-
-def estimate_smoothness(kept: Keeping, problem: Problem) -> None:
-    """Estimate a smoothness constant of the mean of samples that knows none, for steps; nothing is proven by it.
-
-    It is the largest ratio of changes of the gradient near the middle of Z, along directions of ever larger change.
-    """
-    mean, x = kept.mean(), problem.reference
-    if math.isfinite(mean.lipschitz) or mean.dimension != x.size:
-        return
-    rows = np.unique(np.linspace(0, mean.n_samples - 1, ESTIMATE_ROWS).astype(np.int64))
-    at_x, largest = mean.value_and_gradient(x, rows)[1], 0.0
-    way = np.random.default_rng(ESTIMATE_ROWS).standard_normal(x.size)
-    for _ in range(ESTIMATE_ROUNDS):
-        y = problem.domain.project(x + ESTIMATE_STRIDE * float(problem.domain.diameter) / np.linalg.norm(way) * way)
-        change, length = mean.value_and_gradient(y, rows)[1] - at_x, float(np.linalg.norm(y - x))
-        if length == 0.0 or not change.any():
-            break
-        largest, way = max(largest, float(np.linalg.norm(change)) / length), change
-    if largest > 0.0:
-        kept.lipschitz = ESTIMATE_MARGIN * largest
 
 
 def level_of(problem: Problem, x: np.ndarray) -> tuple[float, float]:

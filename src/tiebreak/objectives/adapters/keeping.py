@@ -59,7 +59,7 @@ class Keeping:
     bytes : float
         What they take.
     lipschitz : float
-        A smoothness constant of their mean, about; that of the stream until another one is found.
+        A smoothness constant of their mean, about: that of the stream.
     """
 
     def __init__(self, stream: Stream, samples: int, room: float) -> None:
