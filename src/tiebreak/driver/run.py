@@ -16,6 +16,7 @@ from tiebreak.driver.progress import Progress
 from tiebreak.driver.records import Records, Snapshot
 from tiebreak.driver.result import History, Result, Status
 from tiebreak.driver.timetable import Timetable
+from tiebreak.engine.callouts import take_failure
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
@@ -152,15 +153,22 @@ class Run:
             return status
         plan = part_of(phase.plan, block.plan, low, high)
         spent, loop, began = phase.spent, phase.method.loop, self.clock.counted
+        before, failure = phase.kept(), None
         try:
             self._clean = False  # only now: Ctrl-C before the loop changes nothing
             outcome = loop(self.task.problem, phase.state, plan, high - low, phase.keys)
         finally:
             elapsed = self.clock.counted - began
             self.spent.seconds += elapsed
+            failure = take_failure()
+            if failure is not None and before is not None:  # in a pass over the data: what was built on it is dropped
+                phase.restore(before)
+                self._clean = True
             done = phase.iteration - t
             self.spent.costs += phase.spent - spent
-            self._clean = done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
+            self._clean |= done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
+        if failure is not None:
+            raise failure
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")

@@ -40,7 +40,7 @@ from tiebreak.methods.levels import Ends, Growing, Sought, begin, changed
 from tiebreak.methods.parameters import declared, other, real, whole
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.methods.unknown import NOISE, checked_constants, say_estimated, smoothness_of
-from tiebreak.objectives.base import accumulate, draw, everything
+from tiebreak.objectives.base import Whole, accumulate, draw, pass_over, whole_of
 from tiebreak.problem import Problem
 
 LARGEST_FIRST = 10.0  # first w, in units of L_f / L_g, if there are few passes; 1 if there are …
@@ -61,7 +61,7 @@ LEAST_BATCH = 8  # rows of as many numbers as there are variables in a step, who
 class Snapshot(NamedTuple):
     """F̂_t = F(x̃) + F_B(x_t) − F_B(x̃), with a fresh batch B, and x̃ renewed at the beginning of each epoch."""
 
-    samples: np.ndarray  # the batch of all samples
+    whole: Whole
     objective: Any  # F, perhaps with samples that are not equally likely, from which B is drawn
     batch_size: int  # S
     quarter: int  # steps of the first epochs, a quarter of those of later ones
@@ -88,7 +88,7 @@ def cost_of_snapshot(plan: Snapshot, t: np.ndarray) -> tuple[np.ndarray, np.ndar
     short = plan.quarter * SHORT_EPOCHS.sum()  # steps of all short epochs
     first = plan.quarter * np.append(0, SHORT_EPOCHS.cumsum())
     begins = np.where(t < short, np.isin(t, first), (t - short) % (4 * plan.quarter) == 0)
-    exactly = np.where(begins, plan.samples.size, 0)
+    exactly = np.where(begins, plan.whole.size, 0)
     return exactly + plan.batch_size, exactly + 2 * plan.batch_size
 
 
@@ -96,9 +96,9 @@ def cost_of_snapshot(plan: Snapshot, t: np.ndarray) -> tuple[np.ndarray, np.ndar
 def take_snapshot(plan, objective, memory, x):
     """Find the value and the gradient at x̃."""
     fill(memory.exact, 0.0)
-    memory.value[0], _ = accumulate(objective, plan.samples, x, 1.0, x, 0.0, memory.exact)
-    memory.spent[0] += plan.samples.size
-    memory.spent[1] += plan.samples.size
+    memory.value[0] = pass_over(plan.whole, objective, x, memory.exact)
+    memory.spent[0] += plan.whole.size
+    memory.spent[1] += plan.whole.size
     return math.isfinite(memory.value[0])
 
 
@@ -341,7 +341,7 @@ class PAVR(Method):
         quarter = -(-g.n_samples // (4 * size))
         sizes = -(-f.n_samples // (4 * quarter)), size
         upper, lower = (
-            Snapshot(everything(level), level.evened(), each, quarter) for level, each in zip((f, g), sizes, strict=True)
+            Snapshot(whole_of(level), level.evened(), each, quarter) for level, each in zip((f, g), sizes, strict=True)
         )
         known = self._constants(problem)
         whole_constants, singles = known[:2], known[2:]

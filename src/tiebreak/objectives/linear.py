@@ -21,6 +21,7 @@ from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, lo
 from tiebreak.objectives.matrices import (
     CSR,
     Dense,
+    Rows,
     add_row,
     add_row_and_size,
     as_matrix,
@@ -28,13 +29,13 @@ from tiebreak.objectives.matrices import (
     row_dot_and_size,
     row_dots,
 )
-from tiebreak.objectives.passes import over_blocks
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, room_around
 from tiebreak.objectives.tables import data_of
 from tiebreak.objectives.uneven import unevenly
+from tiebreak.rows import LEAST_NUMBERS
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
@@ -71,9 +72,14 @@ class LinearModel(Objective, _LinearModel):
         return self.matrix.shape[0]
 
     @property
+    def rows(self) -> Rows:
+        """The data."""
+        return Rows(self.matrix, self.targets, self.weights)
+
+    @property
     def lipschitz(self) -> float:
         """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n), on large data a bound slightly above it."""
-        return float(curvature(self.scalar)) * curvature_of(self, self.matrix, self.weights) / self.n_samples
+        return float(curvature(self.scalar)) * curvature_of(self, self.rows) / self.n_samples
 
     @property
     def sample_lipschitz(self) -> float:
@@ -88,23 +94,31 @@ class LinearModel(Objective, _LinearModel):
         """Return w_i ‖a_i‖² of all rows, found in one pass over the data."""
         return remembered(self, "squares of rows", lambda: (self.weights * self.matrix.row_norms**2, 1))
 
+    @property
+    def in_blocks(self) -> bool:
+        return self.rows.numbers >= LEAST_NUMBERS
+
+    def pass_over(self, x: np.ndarray, out: np.ndarray) -> float:
+        """One pass over the data, by all cores where it is long."""
+        if not self.in_blocks:
+            return super().pass_over(x, out)
+        value = 0.0
+        for at, gradient in self.rows.passes(_gradient_of_block, self.scalar, x, 1.0 / self.n_samples, width=x.size):
+            value += at
+            out += gradient
+        return value
+
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """One pass over the data, by all cores where it is long."""
-        n, d = self.matrix.shape
-        blocks = blocks_of(n, 2 * d + 2)
+        n, d = self.rows.shape
+        step, blocks = self.rows.blocks(2 * d)
         # Roundings of a sum over rows: those within a block, and one per block. Of a prediction: one per product and sum.
         own = type(self.scalar).__module__.partition(".")[0] == PACKAGE
         relative = FEW_OPERATIONS * UNIT if own else self.accuracy  # of a loss, given prediction and target
-        over_rows = (-(-n // blocks) + blocks) * UNIT + relative
-        room = room_around(x, off, (self.matrix.longest_row + FEW_OPERATIONS) * UNIT)
-
-        def run(low: int, high: int) -> np.ndarray:
-            out = np.zeros((2, d + 1))
-            out[0, d], out[1, d] = survey_rows(self, low, high, x, room, over_rows, relative, out[:, :d])
-            return out
-
-        total, *others = over_blocks(n, self.matrix.numbers, run, blocks)
-        for part in others:
+        over_rows = (step + blocks) * UNIT + relative
+        room = room_around(x, off, (self.rows.longest_row + FEW_OPERATIONS) * UNIT)
+        total = np.zeros((2, d + 1))
+        for part in self.rows.passes(_survey_of_block, self.scalar, x, room, over_rows, relative, width=2 * d):
             total += part
         sums, errors = total / n
         return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
@@ -178,7 +192,7 @@ class LeastSquares(LinearModel):
     @property
     def summable(self) -> bool:
         """Whether its rows can be summed up without losing digits."""
-        return remembered(self, "summable", lambda: (are_safe(self.matrix, self.targets, self.weights), 0))
+        return remembered(self, "summable", lambda: (are_safe(self.rows), 0))
 
     def summed(self) -> SummedSquares:
         """Return the same objective with its rows summed up: in one pass over the data, and kept with them."""
@@ -187,7 +201,7 @@ class LeastSquares(LinearModel):
     def _sums(self, charged: bool) -> SummedSquares:
         def find() -> tuple[SummedSquares, int]:
             total = Summation()
-            total.add(self.matrix, self.targets, self.weights)
+            total.add_blocks(self.rows)
             return total.mean(), 1
 
         return remembered(self, "sums", find, charged)
@@ -353,6 +367,33 @@ def accumulate_linear_model(objective, batch, x, w, y, v, out):
         value_x += weight * at_x
         add_row(objective.matrix, i, weight * slope, out)
     return value_x, value_y
+
+
+def _gradient_of_block(rows: Rows, low: int, high: int, scalar: Any, x: np.ndarray, share: float) -> tuple[float, Any]:
+    out = np.zeros_like(x)
+    return add_rows(LinearModel._make([scalar, *rows]), low, high, share, x, out), out
+
+
+@kernel(inline=False, reorder=True)
+def add_rows(objective, start, stop, share, x, out):
+    """Add the gradients of some rows, each times a share, to ``out``, and return the sum of their values."""
+    value = 0.0
+    for i in range(start, stop):
+        weight = share * objective.weights[i]
+        at, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), objective.targets[i])
+        value += weight * at
+        add_row(objective.matrix, i, weight * slope, out)
+    return value
+
+
+def _survey_of_block(
+    rows: Rows, low: int, high: int, scalar: Any, x: np.ndarray, room: np.ndarray, over_rows: float, relative: float
+) -> np.ndarray:
+    d = x.size
+    out = np.zeros((2, d + 1))
+    model = LinearModel._make([scalar, *rows])
+    out[0, d], out[1, d] = survey_rows(model, low, high, x, room, over_rows, relative, out[:, :d])
+    return out
 
 
 @kernel(inline=False, reorder=True)

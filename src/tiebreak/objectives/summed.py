@@ -21,9 +21,10 @@ from tiebreak.engine.vectors import fill
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
-from tiebreak.objectives.matrices import as_matrix
+from tiebreak.objectives.matrices import Rows, as_matrix
 from tiebreak.objectives.matrices.rows import smallest_size
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey
+from tiebreak.rows import one_thread
 
 LEAST_PRODUCT = 1e-290  # size of products that have all their digits, also as parts of sums
 MOST_SIDE = 5000  # side of matrices AᵀA that are made: 200 megabytes
@@ -142,16 +143,30 @@ class Summation:
             self.dimension = d
             self._quadratic, self._linear, self._square = np.zeros((d, d)), np.zeros(d), 0.0
         weights = np.ones(n) if weights is None else weights
-        if not are_safe(matrix, targets, weights):
+        rows = Rows(matrix, targets, weights)
+        if not are_safe(rows):
             raise ValueError(
                 f"rows cannot be summed up where products of two numbers and a weight are below {LEAST_PRODUCT:g} in size:"
                 " digits would be lost; rescale columns, targets or weights"
             )
-        self._quadratic += matrix.gram(weights)
-        self._linear += matrix.combined(weights * targets)
-        self._square += math.fsum(weights * targets**2)
-        self.weight += math.fsum(weights)
-        self.rows, self._blocks, self._depth = self.rows + n, self._blocks + 1, max(self._depth, matrix.depth)
+        self._take(*_sums_of_block(rows, 0, n))
+
+    def add_blocks(self, rows: Any) -> None:
+        """Add all rows, in blocks, which are safe to add."""
+        d = rows.shape[1]
+        self.dimension = d
+        self._quadratic, self._linear, self._square = np.zeros((d, d)), np.zeros(d), 0.0
+        per_row = rows.numbers / rows.shape[0]
+        with one_thread():  # a library's sums depend on how many it has
+            for sums in rows.passes(_sums_of_block, width=d * d / max(per_row, 1.0)):
+                self._take(*sums)
+
+    def _take(self, quadratic: np.ndarray, linear: np.ndarray, square: float, weight: float, rows: int, depth: int) -> None:
+        self._quadratic += quadratic
+        self._linear += linear
+        self._square += square
+        self.weight += weight
+        self.rows, self._blocks, self._depth = self.rows + rows, self._blocks + 1, max(self._depth, depth)
 
     def mean(self) -> SummedSquares:
         """Return the weighted mean over all rows so far."""
@@ -178,11 +193,24 @@ class Summation:
         self.rows, self._blocks, self._depth = (int(count) for count in counts)
 
 
-def are_safe(matrix: Any, targets: np.ndarray, weights: np.ndarray) -> bool:
+def _sums_of_block(rows: Rows, low: int, high: int) -> tuple[np.ndarray, np.ndarray, float, float, int, int]:
+    """Return the sums over some rows, how many they are, and how often a number is rounded on its way into a sum."""
+    matrix, targets, weights = rows.matrix.between(low, high), rows.targets[low:high], rows.weights[low:high]
+    quadratic, linear = matrix.gram(weights), matrix.combined(weights * targets)
+    return quadratic, linear, math.fsum(weights * targets**2), math.fsum(weights), high - low, matrix.depth
+
+
+def are_safe(rows: Any) -> bool:
     """Return whether products of two numbers of a row and its weight keep all their digits."""
-    number = min(matrix.smallest, smallest_size(targets))
-    weight = smallest_size(weights)
+    numbers, weights = zip(*rows.passes(_smallest_of_block, width=0.0), strict=True)
+    number, weight = min(numbers), min(weights)
     return number >= math.sqrt(LEAST_PRODUCT) and weight * number * number >= LEAST_PRODUCT
+
+
+def _smallest_of_block(rows: Rows, low: int, high: int) -> tuple[float, float]:
+    """Return the sizes of the smallest number and of the smallest weight that are not 0."""
+    number = min(rows.matrix.between(low, high).smallest, smallest_size(rows.targets[low:high]))
+    return number, smallest_size(rows.weights[low:high])
 
 
 def check_side(dimension: int) -> None:

@@ -16,7 +16,6 @@ from tiebreak.objectives.matrices.rows import (
     row_square,
     smallest_size,
 )
-from tiebreak.objectives.passes import over_blocks
 
 BLOCK_NUMBERS = 1 << 19  # numbers of the data that are turned into float64 at once
 
@@ -32,6 +31,10 @@ class Dense(NamedTuple):
 
     def __str__(self) -> str:
         return "{} × {}".format(*self.shape)
+
+    def between(self, low: int, high: int) -> Dense:
+        """Return the rows from ``low`` to ``high``, which are not copied."""
+        return Dense(self.array[low:high])
 
     @property
     def longest_row(self) -> int:
@@ -85,37 +88,32 @@ class Dense(NamedTuple):
             total += factors[low : low + rows] @ np.asarray(self.array[low : low + rows], dtype=np.float64)
         return total
 
-    def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
-        """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit; its upper triangle is missing.
+    def small_gram(self, weights: np.ndarray, unit: float, of_rows: bool) -> np.ndarray:
+        """Return W A Aᵀ W, or Aᵀ W² A, with W = diag(√weights) / unit; its upper triangle is missing.
 
         It is compiled: the threads of a library would wait for each other on a busy machine longer than so small a matrix
         takes.
         """
         roots = np.sqrt(weights)
-        n, d = self.shape
         array = self.array if unit == 1.0 else self.array / unit
-        if d > n:
-            out = np.zeros((n, n))
+        side = array.shape[0 if of_rows else 1]
+        out = np.zeros((side, side))
+        if of_rows:
             multiply_rows(array, roots, out)
-            return out
-
-        def run(low: int, high: int) -> np.ndarray:
-            out = np.zeros((d, d))
-            add_outer_products(array, roots, low, high, out)
-            return out
-
-        return np.add.reduce(over_blocks(n, self.numbers, run))
+        else:
+            add_outer_products(array, roots, out)
+        return out
 
     def compile_gram(self, weights: np.ndarray) -> None:
-        """Compile what :meth:`smaller_gram` needs."""
-        add_outer_products(self.array, weights, 0, 0, np.zeros((0, 0)))
+        """Compile what :meth:`small_gram` needs."""
+        add_outer_products(self.array[:0], weights, np.zeros((0, 0)))
         multiply_rows(self.array[:0], weights, np.zeros((0, 0)))
 
 
 @kernel(reorder=True)
-def add_outer_products(array, roots, low, high, out):
-    """Add Σ (roots_i row i) (roots_i row i)ᵀ over the rows from low to high to the lower triangle of ``out``."""
-    for i in range(low, high):
+def add_outer_products(array, roots, out):
+    """Add Σ (roots_i row i) (roots_i row i)ᵀ to the lower triangle of ``out``."""
+    for i in range(array.shape[0]):
         row = array[i]
         for j in range(row.size):
             factor = roots[i] * roots[i] * row[j]
