@@ -36,6 +36,7 @@ from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, r
 from tiebreak.objectives.tables import data_of
 from tiebreak.objectives.uneven import unevenly
 from tiebreak.rows import LEAST_NUMBERS
+from tiebreak.rows.maps import unlocked
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
@@ -139,15 +140,18 @@ class LeastSquares(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), or path
-        One sample per row. C-ordered float arrays are used in place; do not change them while they are in use. Or a CSV or
+    A : array or SciPy sparse matrix, (n, d), Store or path
+        One sample per row. C-ordered float arrays are used in place, as are memory maps and ``.npy`` files, which are
+        mapped, and the rows of a :class:`~tiebreak.data.Store`; do not change them while they are in use. Or a CSV or
         Parquet file of numbers with named columns, which is read into memory.
-    b : array, (n,)
-        Targets; left out if A is a file.
+    b : array, (n,), or path of a .npy file
+        Targets; left out if A is a table or a store.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a table or a store, it may be the name of a
+        column.
     target, columns : str and list of str, optional
-        Where A is a file: the column of the targets, and those of the features; all others if not given.
+        Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
+        all others if not given.
 
     Examples
     --------
@@ -212,14 +216,16 @@ class Logistic(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), or path
-        One sample per row; or a CSV or Parquet file, as for :class:`LeastSquares`.
+    A : array or SciPy sparse matrix, (n, d), Store or path
+        One sample per row; or a store, a ``.npy``, CSV or Parquet file, as for :class:`LeastSquares`.
     y : array, (n,)
-        Labels, either −1 and 1 or 0 and 1; left out if A is a file.
+        Labels, either −1 and 1 or 0 and 1; left out if A is a table or a store.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a table or a store, it may be the name of a
+        column.
     target, columns : str and list of str, optional
-        Where A is a file: the column of the targets, and those of the features; all others if not given.
+        Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
+        all others if not given.
 
     Examples
     --------
@@ -247,16 +253,18 @@ class Huber(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), or path
-        One sample per row; or a CSV or Parquet file, as for :class:`LeastSquares`.
+    A : array or SciPy sparse matrix, (n, d), Store or path
+        One sample per row; or a store, a ``.npy``, CSV or Parquet file, as for :class:`LeastSquares`.
     b : array, (n,)
-        Targets; left out if A is a file.
+        Targets; left out if A is a table or a store.
     delta : float, positive
         The residual at which the loss turns from quadratic to linear, in units of b.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a table or a store, it may be the name of a
+        column.
     target, columns : str and list of str, optional
-        Where A is a file: the column of the targets, and those of the features; all others if not given.
+        Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
+        all others if not given.
 
     Examples
     --------
@@ -324,6 +332,7 @@ def checked_data(A: Any, targets: Any, sample_weight: Any, name: str) -> tuple[D
     checks.data(targets, name)
     if targets.size != n:
         raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
+    targets = unlocked(targets)
     return matrix, targets, np.ones(n) if sample_weight is None else checked_weights(sample_weight, n)
 
 
