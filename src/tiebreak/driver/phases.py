@@ -10,6 +10,7 @@ import numpy as np
 
 from tiebreak.driver.limits import Clock, Task
 from tiebreak.driver.result import Memory
+from tiebreak.engine import compilable
 from tiebreak.engine.digest import digest
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import Method
@@ -274,7 +275,7 @@ class Phase:
 
     def kept(self) -> dict[str, np.ndarray] | None:
         """Return a copy of the state, from which :meth:`restore` goes on, where its loop may be cut short: else None."""
-        if not isinstance(self.state, tuple) or not any(level.in_blocks for level in self._problem[:2]):
+        if not compilable(self.state) or not any(level.in_blocks for level in self._problem[:2]):
             return None
         return {name: array.copy() for name, array in arrays_of(self.state).items()}
 
