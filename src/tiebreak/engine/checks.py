@@ -147,6 +147,11 @@ def data(array: np.ndarray, name: str) -> None:
         if not (math.isfinite(low) and math.isfinite(high)):
             finite(array, name)
         largest = max(largest, -low, high)
+    extent(largest, name)
+
+
+def extent(largest: float, name: str) -> None:
+    """Raise if the largest number of data, in size, is so small or large that squares are lost."""
     if largest != 0.0 and not SMALLEST <= largest <= LARGEST:
         raise ValueError(
             f"`{name}` must have a largest entry between {SMALLEST:g} and {LARGEST:g} in size, or its squares are lost,"
