@@ -137,10 +137,12 @@ class Moments(Term):
 
     quadratic = True
 
-    def __init__(self, sums: SummedSquares, factor: float, where: slice, rows: LinearModel | None = None) -> None:
+    def __init__(
+        self, sums: SummedSquares, factor: float, where: slice, rows: LinearModel | None = None, first_passes: int = 0
+    ) -> None:
         self.hessian, self.linear, self.constant = sums.quadratic, sums.linear, sums.constant
         self.factor, self.where, self.size = factor, where, sums.dimension
-        self.model, self.first_passes, self.refined = rows, int(rows is not None), False
+        self.model, self.first_passes, self.refined = rows, first_passes, False
         self.largest = max(math.sqrt(float(np.abs(self.hessian).max())), math.sqrt(abs(self.constant)))
         self._bends = np.full(self.size, factor)
 
@@ -240,7 +242,8 @@ def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float 
         raise TypeError(f"{type(objective).__name__} of {type(objective.scalar).__name__}")
     where = slice(start, start + dimension)
     if isinstance(objective, LeastSquares) and summing_pays(objective):
-        return [Moments(objective.summed(), factor, where, objective)]
+        rows = None if objective.read_once else objective
+        return [Moments(objective.summed(), factor, where, rows, first_passes=1)]
     return [Rows(objective, factor, where)]
 
 

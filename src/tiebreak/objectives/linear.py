@@ -39,6 +39,7 @@ from tiebreak.rows import LEAST_NUMBERS
 from tiebreak.rows.maps import unlocked
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
+MANY_NUMBERS = 1 << 26  # numbers of data that are not read again where their sums will do: half a gigabyte
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 
 
@@ -175,6 +176,20 @@ class LeastSquares(LinearModel):
     ) -> LeastSquares:
         A, b, sample_weight = data_of(A, b, sample_weight, "b", target, columns)
         return cls._make([Square(), *checked_data(A, b, sample_weight, "b")])
+
+    @property
+    def read_once(self) -> bool:
+        """Whether its rows are so many that proofs use their sums, too, and do not read them again for a few more digits."""
+        n, d = self.rows.shape
+        return d <= min(n, MOST_SIDE) and self.rows.numbers >= MANY_NUMBERS and self.summable
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """One pass over the data, by all cores where it is long; none if they were summed up."""
+        return self._sums(charged=False).survey(x, off) if self.read_once else super().survey(x, off)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        """Sums in twice the precision, unless the data are read once."""
+        return Sharp(self.survey(x, off), 0.0) if self.read_once else super().sharp(x, off)
 
     @property
     def strong_convexity(self) -> float:

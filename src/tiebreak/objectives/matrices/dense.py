@@ -17,6 +17,7 @@ from tiebreak.objectives.matrices.rows import (
     smallest_size,
 )
 
+SUMMED_ROWS = 256  # rows that a product of matrices adds up, at least
 BLOCK_NUMBERS = 1 << 19  # numbers of the data that are turned into float64 at once
 
 
@@ -65,16 +66,21 @@ class Dense(NamedTuple):
         return max(1, BLOCK_NUMBERS // self.array.shape[1])
 
     @property
+    def rows_per_sum(self) -> int:
+        """How many rows a product of matrices adds up: few, as rounding errors grow with them, and enough to be fast."""
+        return max(SUMMED_ROWS, self.array.shape[1] // 4)
+
+    @property
     def depth(self) -> int:
         """How often a number is rounded on its way into a sum over all rows, at most: within its block, and per block."""
-        n, rows = self.array.shape[0], self.rows_at_once
+        n, rows = self.array.shape[0], self.rows_per_sum
         return min(n, rows) + -(-n // rows)
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return Aᵀ diag(weights) A in one pass over A, in float64."""
         roots = np.sqrt(weights)
         n, d = self.shape
-        total, rows = np.zeros((d, d)), self.rows_at_once
+        total, rows = np.zeros((d, d)), self.rows_per_sum
         for low in range(0, n, rows):
             block = roots[low : low + rows, None] * self.array[low : low + rows]
             total += block.T @ block
@@ -83,7 +89,7 @@ class Dense(NamedTuple):
     def combined(self, factors: np.ndarray) -> np.ndarray:
         """Return Aᵀ factors, in float64."""
         n, d = self.shape
-        total, rows = np.zeros(d), self.rows_at_once
+        total, rows = np.zeros(d), self.rows_per_sum
         for low in range(0, n, rows):
             total += factors[low : low + rows] @ np.asarray(self.array[low : low + rows], dtype=np.float64)
         return total
