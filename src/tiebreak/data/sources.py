@@ -19,7 +19,6 @@ from tiebreak.engine import checks
 from tiebreak.rows.maps import mapped
 
 TARGET, WEIGHTS = "target", "sample_weight"  # names of columns that are given as arrays
-PIECE = 1 << 24  # bytes of a source in memory that are looked at together
 
 
 class Choice(NamedTuple):
@@ -74,12 +73,12 @@ class Source:
         """Yield the rows from one on, in blocks of about so many bytes at most."""
         raise NotImplementedError
 
-    def known_by(self) -> str | None:
-        """Return the identity; where all numbers are at hand, a checksum of them."""
+    def known_by(self, most: int) -> str | None:
+        """Return the identity; where all numbers are at hand, a checksum of them, looked at in pieces of so many bytes."""
         if not self.in_memory:
             return self.identity
         found = 0
-        for block in self.blocks(0, PIECE):
+        for block in self.blocks(0, most):
             parts = [block.rows.data, block.rows.indices, block.rows.indptr] if self.form.sparse else [block.rows]
             for part in (*parts, block.columns):
                 found = zlib.crc32(bytes_of(part), found)

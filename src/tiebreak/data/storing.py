@@ -112,7 +112,7 @@ def store(
     if not place.parent.is_dir():
         raise FileNotFoundError(f"`folder` must be in an existing folder, and there is no {place.parent}")
     found = source_of(source, Choice(target, sample_weight, columns, wanted))
-    request = _request(found, seed)
+    request = _request(found, seed, chunk)
     try:
         lock = Lock(place)
     except Locked as error:
@@ -125,11 +125,11 @@ def store(
         lock.release()
 
 
-def _request(source: Source, seed: int | None) -> dict[str, Any]:
+def _request(source: Source, seed: int | None, chunk: int) -> dict[str, Any]:
     """Return all that the content of a store depends on."""
     names = None if source.names is None else list(source.names)
     return {
-        "source": source.known_by(),
+        "source": source.known_by(chunk // 8),
         "seed": seed,
         "names": names,
         "kept": list(source.kept),
@@ -168,7 +168,7 @@ class _Writing:
         self, source: Source, place: Path, request: dict[str, Any], seed: int | None, chunk: int, progress: bool | None
     ) -> None:
         self.source, self.place, self.request, self.seed = source, place, request, seed
-        self.folder, self.form = partial(place), source.form
+        self.folder, self.form, self.chunk = partial(place), source.form, chunk
         self.piece, self.most = chunk // 8, chunk // 2  # bytes that are read or written together, and of a bucket
         self.hidden = None if progress is None else not progress
         kinds = ["data", "columns", "starts"] if self.form.sparse else ["rows"]
@@ -279,6 +279,7 @@ class _Writing:
 
     def _read_all(self, bar: Any) -> None:
         """Read the source into buckets, or where no order is drawn into the store."""
+        unnoted = 0  # bytes
         for block in self._blocks():
             count = len(block.columns)
             if self.seed is None:
@@ -287,11 +288,16 @@ class _Writing:
                 some = packed(block, self.form, keys_of_rows(self.seed, self.read, count))
                 scatter(some, self.buckets, 0, self.form.sparse)
             self.read += count
-            self._note()
+            unnoted += block.nbytes
+            if unnoted >= self.chunk:
+                self._note()
+                unnoted = 0
             bar.update(count)
         if self.read == 0:
             raise ValueError(f"{self.source.text} has no rows")
-        self.all_read = True
+        if not self.all_read:
+            self.all_read = True
+            self._note()
 
     def _write_buckets(self, bar: Any) -> None:
         """Write the rows of one bucket after the other; those that are too large are scattered first."""

@@ -212,9 +212,7 @@ class Several(Table):
         for other in tables[1:]:
             if set(other.names) != set(self.names):
                 apart = sorted(set(other.names) ^ set(self.names))
-                raise ValueError(
-                    f"{other.text} must have the columns of {self.text}, and they differ in {checks.shown(apart)}"
-                )
+                raise ValueError(f"{other.text} must have the columns of {self.text}, and differs in {checks.shown(apart)}")
         known = [table.rows for table in tables if table.rows is not None]
         self.rows = sum(known) if len(known) == len(tables) else None
 
