@@ -160,7 +160,7 @@ class Moments(Term):
         return self.refined and not before
 
     def rehearse(self) -> None:
-        if self.model is not None:
+        if self.model is not None and self.model.in_memory:
             x = np.zeros(self.size)
             survey_rows(self.model, 0, 0, x, x, 0.0, 0.0, np.zeros((2, self.size)))
 
@@ -241,6 +241,8 @@ def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float 
     where = slice(start, start + dimension)
     if isinstance(objective, LeastSquares) and summing_pays(objective):
         return [Moments(objective.summed(), factor, where, objective)]
+    if not objective.in_memory:
+        raise TypeError(f"{type(objective).__name__} of rows that are elsewhere")
     return [Rows(objective, factor, where)]
 
 
@@ -260,6 +262,8 @@ def summing_pays(objective: LeastSquares) -> bool:
     n, d = objective.matrix.shape
     if n <= d or d > MOST_SIDE or not objective.summable:
         return False
+    if not objective.in_memory:
+        return True
     per_row = objective.matrix.numbers / n
     rows = TYPICAL_PASSES * 2.0 * n * per_row * SLOWER + n * (0.5 * d) ** 2
     sums = n * per_row**2 + d**3 / 3.0 + TYPICAL_PASSES * 2.0 * d * d * SLOWER + d * (0.5 * d) ** 2
