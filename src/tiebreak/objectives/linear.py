@@ -17,22 +17,19 @@ from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, checked_indices, draw
 from tiebreak.objectives.constants import remembered
-from tiebreak.objectives.feeds import Feed, fed
+from tiebreak.objectives.feeds import Feed
+from tiebreak.objectives.linear_data import checked_data
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
 from tiebreak.objectives.matrices import (
-    CSR,
-    Dense,
     Rows,
     add_row,
     add_row_and_size,
-    as_matrix,
     draw_rows,
     row_dot,
     row_dot_and_size,
     row_dots,
 )
 from tiebreak.objectives.matrices.distant import Distant, DistantRows, matrix_of
-from tiebreak.objectives.matrices.rows import smallest_size
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
@@ -40,8 +37,6 @@ from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, r
 from tiebreak.objectives.tables import data_of
 from tiebreak.objectives.uneven import shared, uneven_batches, unevenly
 from tiebreak.rows import LEAST_NUMBERS
-from tiebreak.rows.maps import unlocked
-from tiebreak.rows.partitions import check_weights, is_dask
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
 
@@ -350,53 +345,6 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None) -
     kind = MODELS.get(type(scalar), LinearModel)
     labels = kind is Logistic  # what is known of the loss holds for these alone
     return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets", labels=labels)])
-
-
-def signs_of(y: Any) -> np.ndarray:
-    """Return labels as −1 and 1, or raise."""
-    labels = checks.vector(y, "y")
-    factor, shift = coding_of(np.unique(labels))
-    return labels if factor == 1.0 else factor * labels + shift
-
-
-def coding_of(found: Any) -> tuple[float, float]:
-    """Return a factor and a shift that make −1 and 1 of the labels that were found, or raise."""
-    if np.isin(found, (-1.0, 1.0)).all():
-        return 1.0, 0.0
-    if np.isin(found, (0.0, 1.0)).all():
-        return 2.0, -1.0
-    shown = ", ".join(f"{label:g}" for label in found[:5]) + (", …" if len(found) > 5 else "")
-    raise ValueError(f"`y` must hold labels −1 and 1, or 0 and 1, got {shown}; encode the two classes so")
-
-
-def checked_data(
-    A: Any, targets: Any, sample_weight: Any, name: str, client: Any = None, labels: bool = False
-) -> tuple[Dense | CSR | Distant, np.ndarray, np.ndarray]:
-    """Return matrix, targets and weights of mean 1, or raise; ``name`` is what users call the targets.
-
-    Rows of a Dask array stay on its workers. Labels become −1 and 1.
-    """
-    if is_dask(A):
-        return fed(A, targets, sample_weight, name, client, coding_of if labels else None)
-    if client is not None:
-        raise ValueError(f"`client` is for Dask arrays, got {checks.shown(client)} with data in memory")
-    targets = signs_of(targets) if labels else targets
-    matrix = as_matrix(A, "A")
-    n = matrix.shape[0]
-    targets = checks.vector(targets, name)
-    checks.data(targets, name)
-    if targets.size != n:
-        raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
-    targets = unlocked(targets)
-    return matrix, targets, np.ones(n) if sample_weight is None else checked_weights(sample_weight, n)
-
-
-def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return weights of mean 1, or raise."""
-    weights = checks.vector(sample_weight, "sample_weight", n)
-    checks.data(weights, "sample_weight")
-    check_weights(float(weights.min()), float(weights.max()), smallest_size(weights))
-    return weights / (math.fsum(weights) / n)  # whose error does not grow with n
 
 
 @draw.register(LinearModel)

@@ -27,6 +27,7 @@ from tiebreak.objectives.matrices.rows import (
     row_square,
 )
 from tiebreak.rows import one_thread, rows_per_block
+from tiebreak.rows.maps import unlocked
 from tiebreak.rows.partitions import Partitions
 
 Sums = TypeVar("Sums")
@@ -86,15 +87,27 @@ def partition_rows(rows: int, columns: int, numbers: int) -> int:
 
 def matrix_of(rows: Any) -> Dense | CSR:
     """Return an array, or a sparse one of SciPy, as kernels see it."""
-    return Dense(rows) if isinstance(rows, np.ndarray) else CSR(rows.data, rows.indices, rows.indptr, rows.shape[1])
+    if isinstance(rows, np.ndarray):
+        return Dense(unlocked(rows))
+    return CSR(unlocked(rows.data), unlocked(rows.indices), unlocked(rows.indptr), rows.shape[1])
 
 
 def _run_blocks(
     A: Any, b: np.ndarray, w: np.ndarray, first: int, run: Callable[..., Any], step: int, arguments: tuple[Any, ...]
 ) -> list[Any]:
-    rows = Rows(matrix_of(A), b, w)
+    rows, arguments = Rows(matrix_of(A), unlocked(b), unlocked(w)), _unlocked_all(arguments)
     with one_thread():
         return [run(rows, low, min(low + step, b.size), *arguments) for low in range(0, b.size, step)]
+
+
+def _unlocked_all(value: Any) -> Any:
+    """Return a value whose arrays all look writeable: what was sent is not, and kernels would be compiled once more."""
+    if isinstance(value, np.ndarray):
+        return unlocked(value)
+    if not isinstance(value, tuple):
+        return value
+    parts = [_unlocked_all(part) for part in value]
+    return value._make(parts) if hasattr(value, "_make") else tuple(parts)
 
 
 def buffer_of(partitions: Partitions, rows: int, room: int) -> Dense | CSR:
