@@ -162,7 +162,7 @@ class Moments(Term):
         return self.refined and not before
 
     def rehearse(self) -> None:
-        if self.model is not None:
+        if self.model is not None and self.model.in_memory:
             x = np.zeros(self.size)
             survey_rows(self.model, 0, 0, x, x, 0.0, 0.0, np.zeros((2, self.size)))
 
@@ -244,6 +244,8 @@ def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float 
     if isinstance(objective, LeastSquares) and summing_pays(objective):
         rows = None if objective.read_once else objective
         return [Moments(objective.summed(), factor, where, rows, first_passes=1)]
+    if not objective.in_memory:
+        raise TypeError(f"{type(objective).__name__} of rows that are elsewhere")
     return [Rows(objective, factor, where)]
 
 
@@ -263,6 +265,8 @@ def summing_pays(objective: LeastSquares) -> bool:
     n, d = objective.matrix.shape
     if n <= d or d > MOST_SIDE or not objective.summable:
         return False
+    if not objective.in_memory:
+        return True
     per_row = objective.matrix.numbers / n
     rows = TYPICAL_PASSES * 2.0 * n * per_row * SLOWER + n * (0.5 * d) ** 2
     sums = n * per_row**2 + d**3 / 3.0 + TYPICAL_PASSES * 2.0 * d * d * SLOWER + d * (0.5 * d) ** 2

@@ -46,6 +46,11 @@ def handle_for(answer: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
     return handle
 
 
+def answering(handle: np.ndarray) -> Any:
+    """Return who answers calls with a handle."""
+    return _served[int(handle[0])]
+
+
 def take_failure() -> BaseException | None:
     """Return what a call in this thread raised since the last time, if any did."""
     failure, _state.failure = getattr(_state, "failure", None), None

@@ -114,13 +114,22 @@ def one_thread() -> Any:
 
 
 class _OneThread:
+    lock, depth = threading.Lock(), 0  # threads that are inside: the limit is one of the process
+    limit: Any = None
+
     def __enter__(self) -> None:
-        self._before, _own.threads = getattr(_own, "threads", None), threads_allowed()
-        self._limit = _libraries().limit(limits=1, user_api="blas")
+        with _OneThread.lock:
+            self._before, _own.threads = getattr(_own, "threads", None), threads_allowed()
+            if _OneThread.depth == 0:
+                _OneThread.limit = _libraries().limit(limits=1, user_api="blas")
+            _OneThread.depth += 1
 
     def __exit__(self, *failure: object) -> None:
-        self._limit.restore_original_limits()
-        _own.threads = self._before
+        with _OneThread.lock:
+            _own.threads = self._before
+            _OneThread.depth -= 1
+            if _OneThread.depth == 0:
+                _OneThread.limit.restore_original_limits()
 
 
 @cache

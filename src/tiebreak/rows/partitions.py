@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 import uuid
@@ -14,6 +15,7 @@ import numpy as np
 
 from tiebreak.engine import checks
 from tiebreak.rows import pieces
+from tiebreak.rows.blocks import BLOCK_ROWS
 from tiebreak.rows.cluster import Cluster
 from tiebreak.rows.pieces import Facts, Unfit, merged
 
@@ -75,6 +77,7 @@ class Partitions:
     ) -> None:
         self.cluster = Cluster(client, timeout)
         self._pool: ThreadPoolExecutor | None = None
+        self._fingerprint: str | None = None
         kind = _kind(A)
         chunks = {"A": self._loaded("A", A, kind), name: self._loaded(name, b)}
         if sample_weight is not None:
@@ -95,7 +98,7 @@ class Partitions:
         self.edges = partition_edges(sizes["A"], self.grain)
         self._futures = self._joined(list(chunks.values()), list(sizes.values()), (factor, shift, mean))
 
-    def passes(self, function: Callable[..., list[Any]], *arguments: Any) -> list[Any]:
+    def passes(self, function: Callable[..., list[Any]], *arguments: Any, step: int = 1) -> list[Any]:
         """Call a function on each partition, where it is, and return all results in the order of rows.
 
         Parameters
@@ -105,9 +108,33 @@ class Partitions:
             the workers, has no effect but its result, and uses one thread.
         arguments
             They are sent once.
+        step : int
+            Rows of a summation block. Where partitions do not hold whole ones, rows move for this pass.
         """
-        futures = self.cluster.start("tiebreak-pass", pieces.run, self._futures, shared=(function, arguments))
-        return [result for part in self.cluster.collect(futures, self.what) for result in part]
+        parts, what = self._futures, self.what
+        if step > self.grain and len(parts) > 1:
+            edges = [*range(0, self.shape[0], step), self.shape[0]]
+            sizes = [high - low for low, high in pairwise(self.edges)]
+            parts, what = self._regrouped(sizes, edges), lambda k: f"rows {edges[k]} to {edges[k + 1] - 1}"
+        futures = self.cluster.start("tiebreak-pass", pieces.run, parts, shared=(function, arguments))
+        return [result for part in self.cluster.collect(futures, what) for result in part]
+
+    def fingerprint(self) -> str:
+        """Return a hash of all rows, which does not depend on partitions; it takes a pass over them, once."""
+        if self._fingerprint is None:
+            hasher = hashlib.blake2b(f"{self.shape} {self.dtype} {self.sparse}".encode(), digest_size=12)
+            for part in self.passes(pieces.hashes, BLOCK_ROWS, step=BLOCK_ROWS):
+                hasher.update(part)
+            self._fingerprint = hasher.hexdigest()
+        return self._fingerprint
+
+    def _regrouped(self, sizes: list[int], edges: list[int]) -> list[Any]:
+        """Return futures of rows between other edges, made of partitions."""
+        groups = [covering(sizes, low, high) for low, high in pairwise(edges)]
+        columns = zip(*(place for spans in groups for place in spans), strict=True)
+        chunks, lows, highs = map(list, columns)
+        cuts = iter(self.cluster.start("tiebreak-cut", pieces.between, [self._futures[k] for k in chunks], lows, highs))
+        return self.cluster.start("tiebreak-regroup", pieces.rejoin, [[next(cuts) for _ in spans] for spans in groups])
 
     def take(self, indices: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return rows, in any order and with repetitions, as one block in memory: matrix, targets and weights."""

@@ -5,6 +5,7 @@ These functions run as tasks. They have no effect but their result.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -195,10 +196,39 @@ def _stacked(matrices: list[Any]) -> Any:
     return np.concatenate(matrices)
 
 
+def between(partition: Partition, low: int, high: int) -> Partition:
+    """Return some rows of a partition."""
+    matrix, targets, weights, first = partition
+    return Partition(matrix[low:high], targets[low:high], weights[low:high], first + low)
+
+
+def rejoin(parts: list[Partition]) -> Partition:
+    """Return successive partitions as one."""
+    if len(parts) == 1:
+        return parts[0]
+    matrices, targets, weights, firsts = zip(*parts, strict=True)
+    return Partition(_stacked(list(matrices)), np.concatenate(targets), np.concatenate(weights), firsts[0])
+
+
 def run(partition: Partition, shared: tuple[Callable[..., list[Any]], tuple[Any, ...]]) -> list[Any]:
     """Return what a function says of the blocks of a partition, one result per block."""
     function, arguments = shared
     return function(*partition, *arguments)
+
+
+def hashes(A: Any, b: np.ndarray, w: np.ndarray, first: int, step: int) -> list[bytes]:
+    """Return a hash of each block of rows."""
+    found = []
+    for low in range(0, b.size, step):
+        part = A[low : low + step]
+        arrays = (
+            [part.data, part.indices.astype(np.int64), part.indptr.astype(np.int64)] if scipy.sparse.issparse(A) else [part]
+        )
+        hasher = hashlib.blake2b(digest_size=12)
+        for array in (*arrays, b[low : low + step], w[low : low + step]):
+            hasher.update(np.ascontiguousarray(array).data)
+        found.append(hasher.digest())
+    return found
 
 
 def pick(partition: Partition, indices: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:

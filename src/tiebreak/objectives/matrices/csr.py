@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
+    draw_rows,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -90,6 +92,11 @@ class CSR(NamedTuple):
 
     def compile_gram(self, weights: np.ndarray) -> None:
         """SciPy needs nothing compiled."""
+
+
+@draw_rows.register(CSR)
+def draw_rows_csr(matrix, moment, batch):
+    return uniform_indices(moment, matrix.starts.size - 1, batch)
 
 
 @row_dots.register(CSR)

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
+    draw_rows,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -137,6 +139,11 @@ def multiply_rows(array, roots, out):
             for k in range(array.shape[1]):
                 total += float(array[i, k]) * array[j, k]
             out[i, j] = roots[i] * roots[j] * total
+
+
+@draw_rows.register(Dense)
+def draw_rows_dense(matrix, moment, batch):
+    return uniform_indices(moment, matrix.array.shape[0], batch)
 
 
 @row_dots.register(Dense)
