@@ -210,7 +210,7 @@ def workers(number: int, folder: Path) -> Iterator[Any]:
 
     with (
         LocalCluster(
-            n_workers=number, threads_per_worker=1, dashboard_address=None, local_directory=str(folder), silence_logs=50
+            n_workers=number, threads_per_worker=1, dashboard_address=":0", local_directory=str(folder), silence_logs=50
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -24,7 +24,7 @@ def local_cluster(workers: int, **options):
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",
         silence_logs=logging.CRITICAL,
         **options,
     )

@@ -10,6 +10,7 @@ import pytest
 
 from tiebreak import L1Ball, LeastSquares, Problem, SquaredNorm, minimize
 from tiebreak.objectives import linear
+from tiebreak.objectives.matrices import Dense
 from tiebreak.objectives.matrices.parts import Rows
 
 
@@ -68,6 +69,6 @@ def test_blocks_are_added_without_losing_digits():
     total = linear.Summation()
     A, b = data(50_000, 4)
     for low in range(0, 50_000, 10):
-        total.add(linear.Dense(A[low : low + 10]), b[low : low + 10])
+        total.add(Dense(A[low : low + 10]), b[low : low + 10])
     assert total.mean().roundings <= 20
     np.testing.assert_allclose(total.mean().quadratic, A.T @ A / 50_000, rtol=1e-13, atol=1e-14)
