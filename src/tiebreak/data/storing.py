@@ -188,7 +188,11 @@ class _Writing:
                 self._begin()
             with tqdm(total=self._total(), desc="store", unit=" rows", unit_scale=True, disable=self.hidden) as bar:
                 bar.update(self.written + (self.read if self.seed is not None else 0))
-                self._read_all(bar)
+                try:
+                    self._read_all(bar)
+                except ValueError:  # the source is at fault: nothing of it will be continued
+                    shutil.rmtree(self.folder)
+                    raise
                 self._write_buckets(bar)
             self._finish()
         os.rename(self.folder, self.place)

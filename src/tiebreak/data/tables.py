@@ -121,11 +121,29 @@ class CSVFile:
         """Yield some columns as numbers, so many rows at once, from a row on."""
         with self._open() as lines:
             lines.readline()
-            rows = (row for row in csv.reader(lines, delimiter=self._separator) if row)
-            before = sum(1 for _ in itertools.islice(rows, start))
+            before = 0
+            while texts := list(itertools.islice(lines, at_once)):
+                if any('"' in text for text in texts):  # quotes may go on over several lines
+                    break
+                texts = [text for text in texts if text.rstrip("\r\n")]
+                skipped = min(max(start - before, 0), len(texts))
+                if skipped < len(texts):
+                    yield self._numbers(texts[skipped:], places, before + skipped)
+                before += len(texts)
+            rows = (row for row in csv.reader(itertools.chain(texts, lines), delimiter=self._separator) if row)
+            before += sum(1 for _ in itertools.islice(rows, max(start - before, 0)))
             while block := list(itertools.islice(rows, at_once)):
                 yield _block(self._file, self.names, places, block, before)
                 before += len(block)
+
+    def _numbers(self, texts: list[str], places: list[int], before: int) -> np.ndarray:
+        """Return some columns of lines without quotes as numbers; ``before``: the rows before them."""
+        if all(text.count(self._separator) == len(self.names) - 1 for text in texts):
+            try:
+                return np.loadtxt(texts, delimiter=self._separator, usecols=places, comments=None, ndmin=2)
+            except ValueError:  # there is text, or nothing, in a cell
+                pass
+        return _block(self._file, self.names, places, list(csv.reader(texts, delimiter=self._separator)), before)
 
     @contextmanager
     def _open(self) -> Iterator[TextIO]:
