@@ -168,7 +168,7 @@ def test_blocks_of_an_iterable_come_with_targets_and_weights(tmp_path):
     np.testing.assert_array_equal(made.rows, A[order(3)])
     np.testing.assert_array_equal(made.column("target"), order(3))
     np.testing.assert_array_equal(made.column("sample_weight"), weights[order(3)])
-    with pytest.raises(FileExistsError, match="an iterable cannot be told from others"):
+    with pytest.raises(FileExistsError, match="an iterable, .* cannot be told from others"):
         store([A], tmp_path / "rows", seed=3)
     sparse = store((scipy.sparse.csr_array(A[k : k + 50]) for k in range(0, N, 50)), tmp_path / "sparse", seed=None)
     np.testing.assert_array_equal(dense(sparse), A)
@@ -407,6 +407,14 @@ def test_what_is_in_the_way_is_never_overwritten(tmp_path, monkeypatch):
             store(A, tmp_path / "busy")
     finally:
         lock.release()
+
+
+def test_parts_of_one_mapped_file_are_told_apart(tmp_path):
+    A = np.load(npy(np.random.default_rng(0).standard_normal((N, 5)), tmp_path), mmap_mode="r")
+    store(A[:50], tmp_path / "rows", seed=None)
+    store(A[:50], tmp_path / "rows", seed=None)
+    with pytest.raises(FileExistsError, match="the source has changed, or is another one"):
+        store(A[50:100], tmp_path / "rows", seed=None)
 
 
 def test_too_little_room_on_the_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):

@@ -318,10 +318,16 @@ def _of_array(array: Any, choice: Choice) -> Source:
     if isinstance(array, np.ndarray):
         checks.unmasked(array, "source")
         if isinstance(array, np.memmap) and array.filename is not None:
-            place = f" {array.offset} {array.shape} {array.strides}"
-            return SlicedSource(array, choice, str(array.filename), _stamp([Path(str(array.filename))]) + place)
+            file = Path(str(array.filename))
+            return SlicedSource(array, choice, str(file), f"{_stamp([file])} {_place_in_map(array)}")
         return SlicedSource(array, choice, in_memory=True)
     return SlicedSource(array, choice)
+
+
+def _place_in_map(array: np.memmap) -> str:
+    """Return which part of a mapped file an array is."""
+    first = np.frombuffer(array._mmap, np.uint8).ctypes.data  # type: ignore[attr-defined]
+    return f"{array.offset} {array.ctypes.data - first} {array.shape} {array.strides} {array.dtype.str}"
 
 
 def _existing(path: Path) -> Path:

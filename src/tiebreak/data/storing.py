@@ -103,6 +103,8 @@ def store(
     """
     if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"`folder` must be a path, got {checks.shown(folder)}")
+    if progress is not None:
+        checks.flag(progress, "progress")
     seed = None if seed is None else checks.whole(seed, "seed", least=0)
     chunk = checks.whole(chunk_bytes, "chunk_bytes", least=LEAST_CHUNK)
     wanted = None if dtype is None else np.dtype(dtype)
@@ -153,7 +155,7 @@ def _existing(place: Path, request: dict[str, Any]) -> Store:
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
     """Return in words in what two requests differ; empty if they ask for the same."""
     if one.get("source") is None or other["source"] is None:
-        return "an iterable cannot be told from others"
+        return "an iterable, or an array that is read by slices, cannot be told from others"
     words = {"source": "the source has changed, or is another one", "seed": "the seed is another one"}
     return next((words.get(key, f"other {key}") for key in other if one.get(key) != other[key]), "")
 
