@@ -20,11 +20,11 @@ import scipy.sparse
 
 from tiebreak.data import open_store, store
 from tiebreak.data.growing import Growing
-from tiebreak.data.shuffling import Bucket, fill_keys, keys_of_rows
+from tiebreak.data.shuffling import Bucket, keys_of_rows
 from tiebreak.data.sources import SlicedSource
 from tiebreak.engine import interpreted
 from tiebreak.engine.locks import Lock
-from tiebreak.engine.randomness import Moment, key_of
+from tiebreak.engine.randomness import key_of, numbers_of_places
 
 N, NAMES = 700, ("a", "b", "c")
 CHUNK = 1 << 13  # so small that there are many buckets, some of which are split
@@ -233,10 +233,10 @@ def test_all_orders_are_equally_likely():
 
 
 def test_the_random_numbers_of_rows_are_the_same_interpreted_and_beyond_32_bits():
-    moment, first = Moment(key_of(7, 8), 0, 0, 0), 2**32 - 3
-    compiled = fill_keys(moment, first, np.empty(6, dtype=np.int64))
+    key, first = key_of(7, 8), 2**32 - 3
+    compiled = numbers_of_places(key, first, np.empty(6, dtype=np.int64))
     with interpreted():
-        np.testing.assert_array_equal(compiled, fill_keys(moment, first, np.empty(6, dtype=np.int64)))
+        np.testing.assert_array_equal(compiled, numbers_of_places(key, first, np.empty(6, dtype=np.int64)))
     assert len(set(compiled)) == 6 and (compiled >= 0).all()
     np.testing.assert_array_equal(keys_of_rows(3, 0, 100)[40:], keys_of_rows(3, 40, 60))
 

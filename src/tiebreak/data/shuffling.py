@@ -17,8 +17,7 @@ import numpy as np
 
 from tiebreak.data.blocks import Form, Packed
 from tiebreak.data.growing import Changed, Growing
-from tiebreak.engine import kernel
-from tiebreak.engine.randomness import WORD, Moment, key_of, philox
+from tiebreak.engine.randomness import key_of, numbers_of_places
 
 KEY_BITS = 63
 MOST_BITS = 8  # leading bits that are looked at together: up to 256 buckets at once
@@ -34,18 +33,7 @@ def keys_of_rows(seed: int, first: int, count: int) -> np.ndarray:
     first, count : int
         The number of the first row in the source, from 0, and how many.
     """
-    moment = Moment(key_of(seed, STREAM), 0, 0, 0)
-    return fill_keys(moment, first, np.empty(count, dtype=np.int64))
-
-
-@kernel
-def fill_keys(moment, first, out):  # noqa: ANN001, ANN201
-    """Fill an array with the random numbers of the rows from ``first`` on."""
-    for k in range(out.size):
-        i = first + k
-        a, b, _, _ = philox(Moment(moment.key, i >> 32, 0, 0), i & WORD)
-        out[k] = ((a >> 1) << 32) | b
-    return out
+    return numbers_of_places(key_of(seed, STREAM), first, np.empty(count, dtype=np.int64))
 
 
 class Bucket:
