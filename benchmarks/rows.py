@@ -217,22 +217,30 @@ def workers(number: int, folder: Path) -> Iterator[Any]:
         yield client
 
 
-def on_dask(data: Data, client: Any) -> LeastSquares:
+def on_dask(data: Data, folder: Path, client: Any) -> LeastSquares:
+    """Let workers load their parts of the files that :func:`mapped` has written."""
+    import dask
     import dask.array as da
 
-    rows = -(-data.A.shape[0] // 8)
-    if scipy.sparse.issparse(data.A):
-        parts = [data.A[low : low + rows] for low in range(0, data.A.shape[0], rows)]
-        A = da.concatenate([da.from_delayed(_given(part), part.shape, meta=part[:0]) for part in parts])
-    else:
-        A = da.from_array(data.A, chunks=(rows, data.A.shape[1]))
-    return LeastSquares(A, da.from_array(data.b, chunks=rows), client=client)
+    (n, d), sparse = data.A.shape, scipy.sparse.issparse(data.A)
+    step = -(-n // (8 * 4096)) * 4096
+    load, meta = dask.delayed(loaded_sparse if sparse else loaded, pure=True), data.A[:0]
+    parts = []
+    for low in range(0, n, step):
+        rows = min(step, n - low)
+        parts.append(da.from_delayed(load(str(folder), low, low + rows, d), (rows, d), meta=meta))
+    return LeastSquares(da.concatenate(parts), da.from_array(data.b, chunks=step), client=client)
 
 
-def _given(part: Any) -> Any:
-    import dask
+def loaded(folder: str, low: int, high: int, d: int) -> np.ndarray:
+    return np.array(np.load(f"{folder}/A.npy", mmap_mode="r")[low:high])
 
-    return dask.delayed(part, pure=True)
+
+def loaded_sparse(folder: str, low: int, high: int, d: int) -> Any:
+    data, indices, indptr = (np.load(f"{folder}/{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr"))
+    starts = np.array(indptr[low : high + 1])
+    own = slice(int(starts[0]), int(starts[-1]))
+    return scipy.sparse.csr_array((np.array(data[own]), np.array(indices[own]), starts - starts[0]), shape=(high - low, d))
 
 
 class Race(NamedTuple):
@@ -275,7 +283,7 @@ def sources(size: Size, folder: Path) -> None:
             except ImportError:
                 print("no Dask: pip install tiebreak[dask]")
             else:
-                made["two workers"] = on_dask(data, client)
+                made["two workers"] = on_dask(data, folder, client)
             compare(data, made, size)
         for each in folder.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
