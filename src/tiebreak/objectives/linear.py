@@ -177,7 +177,8 @@ class LeastSquares(LinearModel):
     A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
         One sample per row. C-ordered float arrays are used in place, as are memory maps and ``.npy`` files, which are
         mapped, and the rows of a :class:`~tiebreak.data.Store`; do not change them while they are in use. Or a CSV or
-        Parquet file of numbers with named columns, which is read into memory. Or a Dask array, whose rows stay on its workers.
+        Parquet file of numbers with named columns, which is read into memory. Or a Dask array, whose rows stay on
+        its workers.
     b : array, (n,), or path of a .npy file
         Targets; left out if A is a table or a store.
     sample_weight : array, (n,), optional
