@@ -38,6 +38,7 @@ from tiebreak.rows import processors
 
 GAP = 1e-3  # of both levels, relative to those of the first point
 LIMIT = 2 << 30  # bytes of its own that the process on large data may have
+CAP = 60.0  # seconds of a run
 PARTS = ("passes", "sources", "large")
 
 
@@ -267,7 +268,7 @@ def race(problem: Problem, method: Any, budget: int, least: tuple[float, float])
             solved.append(record.seconds)
         return bool(solved)
 
-    result = minimize(problem, method, max_queries=budget, callback=there, progress=False, seed=1)
+    result = minimize(problem, method, max_queries=budget, time_limit=CAP, callback=there, progress=False, seed=1)
     moved, waited = getattr(result, "bytes_moved", 0), getattr(result, "seconds_waited", 0.0)
     return Race(solved[0] if solved else result.seconds, result.queries.total, bool(solved), moved, waited)
 
@@ -296,6 +297,8 @@ def compare(data: Data, made: dict[str, LeastSquares], size: Size) -> None:
         Row(f"{name} / memory", times[name], times["memory"], target=Target(limits[name])) for name in limits if name in made
     ]
     show(f"A pass over {data.name}, seconds", [Row("memory", times["memory"], unit="s"), *ratios])
+    if "two workers" in made:
+        show_model(made, times, size)
     n = data.A.shape[0]
     problem = Problem(SquaredNorm(), made["memory"], L1Ball(data.radius))
     best = minimize(
@@ -307,19 +310,49 @@ def compare(data: Data, made: dict[str, LeastSquares], size: Size) -> None:
         for source, each in made.items():
             found[source] = race(problem._replace(lower=each), method, passes * n, (best.upper, best.lower))
             got, base = found[source], found["memory"]
-            end = "" if got.solved else f" (not in {passes} passes)"
-            same = "same queries" if got.queries == base.queries else "OTHER QUERIES"
+            end = "" if got.solved else f" (not in {passes} passes or {CAP:g} s)"
             lines.append(
                 [
                     f"{name}, {source}{end}",
                     f"{got.seconds:.3g}",
-                    f"{got.seconds / base.seconds:.3g} x",
+                    f"{got.seconds * base.queries / (got.queries * base.seconds):.3g} x",
                     f"{got.moved / 1e6:.4g}",
                     f"{got.waited:.3g}",
-                    same,
+                    f"{got.queries / n:.3g}",
                 ]
             )
-    show_table(f"{data.name}: both gaps to {GAP:g}", ["", "seconds", "/ memory", "MB moved", "s waited", ""], lines)
+    show_table(
+        f"{data.name}: both gaps to {GAP:g}", ["", "seconds", "per row / memory", "MB moved", "s waited", "passes"], lines
+    )
+
+
+def show_model(made: dict[str, LeastSquares], times: dict[str, np.ndarray], size: Size) -> None:
+    """Compare what passes and rows on workers cost with what docs/large_data.md says that they should."""
+    near, far, rounds = made["memory"], made["two workers"], size.pick(9, 5, 1)
+    n = near.n_samples
+    few, many = np.arange(64), np.random.default_rng(0).integers(0, n, min(8192, n))
+    turns = {
+        "one thread": partial(one_pass, near, 1),
+        "empty": lambda: clock(lambda: list(far.rows.passes(nothing, width=0.0))),
+        "few": lambda: clock(lambda: far.matrix.partitions.take(few)),
+        "many": lambda: clock(lambda: far.matrix.partitions.take(many)),
+    }
+    found = {name: float(np.median(each)) for name, each in take_turns(turns, rounds, "model").items()}
+    per_byte = 8.0 * near.matrix.numbers / n
+    predicted = found["one thread"] / 2.0 + found["empty"]
+    lines = [
+        ["a pass that does nothing, two workers", f"{1e3 * found['empty']:.3g} ms"],
+        ["a pass: one thread / 2 + that", f"{1e3 * predicted:.3g} ms"],
+        ["a pass, measured", f"{1e3 * float(np.median(times['two workers'])):.3g} ms"],
+        ["64 rows taken", f"{1e3 * found['few']:.3g} ms"],
+        ["8192 rows taken, each", f"{1e6 * found['many'] / many.size:.3g} µs"],
+        ["that is", f"{per_byte * many.size / found['many'] / 1e6:.3g} MB/s"],
+    ]
+    show_table("The cost model: passes and rows on workers", ["", ""], lines)
+
+
+def nothing(rows: Any, low: int, high: int) -> None:
+    """Do nothing with some rows."""
 
 
 # Large data
