@@ -184,7 +184,7 @@ def sparse_data(size: Size) -> Data:
     matrix = (rng.standard_normal(n * per_row), columns.ravel(), np.arange(0, n * per_row + 1, per_row))
     A = scipy.sparse.csr_array(matrix, shape=(n, d))
     A.sum_duplicates()
-    truth = np.where(np.arange(d) < d // 100, rng.standard_normal(d), 0.0)
+    truth = np.where(np.arange(d) < max(d // 100, 1), rng.standard_normal(d), 0.0)
     return Data(f"CSR {n:,} × {d:,}", A, A @ truth + 0.1 * rng.standard_normal(n), 2.0 * float(np.abs(truth).sum()))
 
 
@@ -297,7 +297,7 @@ def compare(data: Data, made: dict[str, LeastSquares], size: Size) -> None:
         Row(f"{name} / memory", times[name], times["memory"], target=Target(limits[name])) for name in limits if name in made
     ]
     show(f"A pass over {data.name}, seconds", [Row("memory", times["memory"], unit="s"), *ratios])
-    if "two workers" in made:
+    if "two workers" in made and not made["two workers"].in_memory:
         show_model(made, times, size)
     n = data.A.shape[0]
     problem = Problem(SquaredNorm(), made["memory"], L1Ball(data.radius))
