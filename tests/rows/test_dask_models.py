@@ -77,6 +77,8 @@ def test_runs_have_the_same_bits_as_in_memory(pair, method):
     assert there.x.tobytes() == here.x.tobytes()
     assert (there.upper_gap_bound, there.lower_gap_bound) == (here.upper_gap_bound, here.lower_gap_bound)
     assert there.queries == here.queries
+    assert (here.bytes_moved, here.seconds_waited) == (0, 0.0)
+    assert there.bytes_moved > 0 and 0.0 < there.seconds_waited < there.wall_seconds
 
 
 def test_one_pass_sums_up_all_squares_for_the_active_set(pair):
@@ -84,6 +86,11 @@ def test_one_pass_sums_up_all_squares_for_the_active_set(pair):
     assert type(there.method).__name__ == "ActiveSet"
     assert there.x.tobytes() == here.x.tobytes()
     assert there.upper_gap_bound == here.upper_gap_bound < 1e-6
+
+
+def test_the_progress_bar_tells_what_was_moved(pair, capsys):
+    tiebreak.minimize(problem_of(pair[1]), "sbcgi", max_queries=5 * N, progress=True)
+    assert "MB moved" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", [LeastSquares, Logistic, Huber])

@@ -19,6 +19,7 @@ from tiebreak.driver.storing import Checkpoint
 from tiebreak.engine import checks
 from tiebreak.methods import Method, as_method
 from tiebreak.objectives.constants import charging
+from tiebreak.objectives.traffic import traffic_of
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs import NOTHING, check_gradients, proven, prover_of
 
@@ -120,6 +121,7 @@ def minimize(
     """
     clock = Clock()
     check_problem(problem)
+    traffic = traffic_of(*problem[:2])
     limits = limits_of(max_queries, max_iterations, time_limit, tol, problem)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
@@ -141,7 +143,7 @@ def minimize(
         phases = Phases(task, _passes(task, clock, path))
         phases.check()
         run = Run(task, phases, prover, clock, bill.settle)
-        run.callback = callback
+        run.callback, run.traffic = callback, traffic  # constants of objectives have been asked for already
         if path is not None:
             run.checkpoint = Checkpoint(path, run)
             if stored is not None:

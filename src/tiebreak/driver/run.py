@@ -21,6 +21,7 @@ from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
 from tiebreak.objectives.constants import Charge
+from tiebreak.objectives.traffic import Traffic, traffic_of
 from tiebreak.proofs import APPROXIMATE, Certificate, ContradictionError, Prover
 from tiebreak.schedules import evaluated_until, part_of
 
@@ -65,6 +66,7 @@ class Run:
         self.progress = Progress(task.limits.countable, wanted=False)
         self.checkpoint: Checkpoint | None = None
         self.ended: Status | None = None  # why the method ended, while g is lowered after it
+        self.traffic = traffic_of(*task.problem[:2])  # before the run
         self._prover, self._charges = prover, charges
         self._timetable = Timetable(task.limits.seconds, clock, prover)
         self._chunk = 1  # iterations of the next chunk
@@ -249,7 +251,13 @@ class Run:
         """Bring the progress bar up to date."""
         last = self.records.certificate
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_gap_bound:.2g}"
+        if moved := self._moved().bytes_moved:
+            note += f", {moved / 1e6:.0f} MB moved"
         self.progress.show((self.spent.total_queries, self.phase.iterations_of_method, self.clock.counted), note)
+
+    def _moved(self) -> Traffic:
+        """Return what was moved and waited for so far."""
+        return traffic_of(*self.task.problem[:2]).since(self.traffic)
 
     def _save(self, interval: float) -> None:
         """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
@@ -379,6 +387,7 @@ class Run:
                 "part": task.part,
             },
             error=error,
+            **self._moved()._asdict(),
             memory=self.phase.memory if self._clean and self.records.last is None and not status.failed else None,
         )
 

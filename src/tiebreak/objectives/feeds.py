@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ from tiebreak.rows.partitions import Ahead, Partitions
 
 MOST_ROWS, MOST_BYTES = 8192, 1 << 25  # of rows that are fetched together
 FIRST_ROWS = 1024  # rows that are fetched at first; each block is twice as long as the one before
+AHEAD = 2  # blocks that are on their way while one is in use
 LEAST_ROWS = 64  # rows that a block may always have
 
 Indices = Callable[[Moment, int, np.ndarray], None]  # sets an array to the rows of successive iterations
@@ -78,26 +80,27 @@ class Block(NamedTuple):
 
 
 class Track:
-    """The draws of one level by batches of one size: the block in use, and the one that is on its way."""
+    """The draws of one level by batches of one size: the block in use, and those that are on their way."""
 
     def __init__(self, feed: Feed, whose: tuple[int, ...], number: int) -> None:
         self.feed, self.whose, self.number = feed, whose, number
         self.block: Block | None = None
-        self._next: tuple[int, int, np.ndarray, Ahead] | None = None
+        self._coming: deque[tuple[int, int, np.ndarray, Ahead]] = deque()
         self._rows = FIRST_ROWS
 
     def block_at(self, iteration: int) -> Block:
-        """Return a block with the rows of an iteration, and begin to fetch the one after it."""
+        """Return a block with the rows of an iteration, and begin to fetch those after it."""
         block = self.block
         if block is not None and block.first <= iteration < block.first + block.batches:
             return block
-        if self._next is None or self._next[0] != iteration:
-            self._next = self._begun(iteration)
-        first, count, indices, ahead = self._next
-        self._next = None
+        if not self._coming or self._coming[0][0] != iteration:
+            self._coming.clear()
+            self._coming.append(self._begun(iteration))
+        first, count, indices, ahead = self._coming.popleft()
         matrix, targets, weights = ahead.result()
         block = self.block = Block(first, count, matrix, targets, self.feed.weights_of(indices, weights))
-        self._next = self._begun(first + count)
+        while len(self._coming) < AHEAD:
+            self._coming.append(self._begun(sum(self._coming[-1][:2]) if self._coming else first + count))
         return block
 
     def _begun(self, first: int) -> tuple[int, int, np.ndarray, Ahead]:

@@ -174,10 +174,11 @@ class LeastSquares(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), Store or path
+    A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
         One sample per row. C-ordered float arrays are used in place, as are memory maps and ``.npy`` files, which are
         mapped, and the rows of a :class:`~tiebreak.data.Store`; do not change them while they are in use. Or a CSV or
-        Parquet file of numbers with named columns, which is read into memory.
+        Parquet file of numbers with named columns, which is read into memory. Or a Dask array, whose rows stay on
+        its workers.
     b : array, (n,), or path of a .npy file
         Targets; left out if A is a table or a store.
     sample_weight : array, (n,), optional
@@ -186,6 +187,8 @@ class LeastSquares(LinearModel):
     target, columns : str and list of str, optional
         Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
         all others if not given.
+    client : distributed.Client, optional
+        Where A is a Dask array: the client of its workers; the current one if not given.
 
     Examples
     --------
@@ -265,8 +268,8 @@ class Logistic(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), Store or path
-        One sample per row; or a store, a ``.npy``, CSV or Parquet file, as for :class:`LeastSquares`.
+    A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
+        One sample per row; or a store, a ``.npy``, CSV or Parquet file, or a Dask array, as for :class:`LeastSquares`.
     y : array, (n,)
         Labels, either −1 and 1 or 0 and 1; left out if A is a table or a store.
     sample_weight : array, (n,), optional
@@ -275,6 +278,8 @@ class Logistic(LinearModel):
     target, columns : str and list of str, optional
         Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
         all others if not given.
+    client : distributed.Client, optional
+        Where A is a Dask array: the client of its workers; the current one if not given.
 
     Examples
     --------
@@ -303,8 +308,8 @@ class Huber(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), Store or path
-        One sample per row; or a store, a ``.npy``, CSV or Parquet file, as for :class:`LeastSquares`.
+    A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
+        One sample per row; or a store, a ``.npy``, CSV or Parquet file, or a Dask array, as for :class:`LeastSquares`.
     b : array, (n,)
         Targets; left out if A is a table or a store.
     delta : float, positive
@@ -315,6 +320,8 @@ class Huber(LinearModel):
     target, columns : str and list of str, optional
         Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
         all others if not given.
+    client : distributed.Client, optional
+        Where A is a Dask array: the client of its workers; the current one if not given.
 
     Examples
     --------

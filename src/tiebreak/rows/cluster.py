@@ -18,6 +18,7 @@ from tiebreak.engine import checks
 from tiebreak.rows.errors import RowsError
 
 RETRIES = 2  # times that a task that raises is run again
+TIMEOUT = "120 s"  # time without any task finishing after which to give up
 TICKS = 16  # looks at what has finished, per time-out
 SMALL = 1 << 15  # bytes of arguments that are sent with each task; larger ones are a task of their own, sent once
 HOW = "client = distributed.Client(distributed.LocalCluster()) makes one on this machine"
@@ -30,8 +31,9 @@ class Cluster:
     ----------
     client : distributed.Client or None
         None for the current one.
-    timeout : float
-        Seconds without any task finishing after which to give up.
+    timeout : float or None
+        Seconds without any task finishing after which to give up. None for what Dask's configuration says of
+        ``tiebreak.timeout``, or else 120.
 
     Attributes
     ----------
@@ -41,8 +43,9 @@ class Cluster:
         Time that callers spent waiting for results.
     """
 
-    def __init__(self, client: Any = None, timeout: float = 120.0) -> None:
-        self.client, self.timeout = checked_client(client), checks.real(timeout, "timeout", above=0.0)
+    def __init__(self, client: Any = None, timeout: float | None = None) -> None:
+        self.client = checked_client(client)
+        self.timeout = checks.real(_configured() if timeout is None else timeout, "timeout", above=0.0)
         self.bytes_sent = self.bytes_received = 0
         self.seconds_waited = 0.0
         self._lock = threading.Lock()
@@ -128,7 +131,7 @@ class Cluster:
                 raise RowsError(
                     f"nothing was heard for {self.timeout:g} s of {waiting[0]}"
                     + (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "")
-                    + f"; {self._workers()}. A larger `timeout` waits longer"
+                    + f"; {self._workers()}. dask.config.set({{'tiebreak.timeout': '10 min'}}) waits longer"
                 )
 
     def waited(self, seconds: float) -> None:
@@ -196,6 +199,13 @@ def checked_client(client: Any) -> Any:
     if client.status != "running":
         raise ValueError(f"`client` must be connected to a scheduler, got one that is {client.status}; {HOW}")
     return client
+
+
+def _configured() -> float:
+    """Return the time-out that Dask's configuration asks for, in seconds."""
+    import dask
+
+    return dask.utils.parse_timedelta(dask.config.get("tiebreak.timeout", TIMEOUT))
 
 
 def bytes_of(value: Any) -> int:

@@ -19,7 +19,7 @@ from tiebreak.rows.blocks import BLOCK_ROWS
 from tiebreak.rows.cluster import Cluster
 from tiebreak.rows.pieces import Facts, Unfit, merged
 
-TIMEOUT = 120.0  # seconds without any task finishing after which to give up
+AHEAD = 2  # takes at the same time in the background
 VECTOR_CHUNK = 1 << 20  # entries of the chunks that targets and weights in memory are sent in
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 
@@ -48,8 +48,9 @@ class Partitions:
         The current one if it is not given.
     grain : int, or callable of (rows, columns, numbers)
         Rows of which each partition but the last holds a multiple.
-    timeout : float
-        Seconds without any task finishing after which a :class:`~tiebreak.rows.errors.RowsError` is raised.
+    timeout : float, optional
+        Seconds without any task finishing after which a :class:`~tiebreak.rows.errors.RowsError` is raised. If it is not
+        given, ``tiebreak.timeout`` of Dask's configuration, or else 120.
     name : str
         What users call the targets.
     coding : callable, optional
@@ -71,7 +72,7 @@ class Partitions:
         *,
         client: Any = None,
         grain: int | Callable[[int, int, int], int] = 4096,
-        timeout: float = TIMEOUT,
+        timeout: float | None = None,
         name: str = "b",
         coding: Callable[[Sequence[float]], tuple[float, float]] | None = None,
     ) -> None:
@@ -143,7 +144,7 @@ class Partitions:
     def ahead(self, indices: np.ndarray) -> Ahead:
         """Begin to take rows, in the background."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="tiebreak-take")
+            self._pool = ThreadPoolExecutor(AHEAD, thread_name_prefix="tiebreak-take")
         return Ahead(self.cluster, self._pool.submit(self._take, indices, False))
 
     def _take(self, indices: np.ndarray, waited: bool) -> tuple[Any, np.ndarray, np.ndarray]:
