@@ -390,6 +390,9 @@ def test_what_is_in_the_way_is_never_overwritten(tmp_path, monkeypatch):
     A = np.random.default_rng(0).standard_normal((N, 5))
     store(A, tmp_path / "rows")
     assert store(A.copy(), tmp_path / "rows", chunk_bytes=CHUNK).shape == (N, 5)
+    for k, source in enumerate([frame(), scipy.sparse.csr_array(A)]):  # told by their numbers, whatever the chunks
+        made = [store(source, tmp_path / f"rows{k}", chunk_bytes=chunk) for chunk in (1 << 28, CHUNK)]
+        assert made[0].checksum == made[1].checksum
     with pytest.raises(FileExistsError, match="another store already: the source has changed"):
         store(A + 1.0, tmp_path / "rows")
     with pytest.raises(FileExistsError, match="another store already: the seed"):

@@ -77,12 +77,15 @@ class Source:
         """Return the identity; where all numbers are at hand, a checksum of them, looked at in pieces of so many bytes."""
         if not self.in_memory:
             return self.identity
-        found = 0
+        found = [0, 0, 0, 0]  # each over all blocks, so that it does not depend on their sizes
         for block in self.blocks(0, most):
-            parts = [block.rows.data, block.rows.indices, block.rows.indptr] if self.form.sparse else [block.rows]
-            for part in (*parts, block.columns):
-                found = zlib.crc32(bytes_of(part), found)
-        return f"memory {self.rows} {self.form.width} {found:08x}"
+            rows = block.rows
+            parts = (
+                [rows.data, rows.indices.astype("<i8"), np.diff(rows.indptr).astype("<i8")] if self.form.sparse else [rows]
+            )
+            for k, part in enumerate([block.columns, *parts]):
+                found[k] = zlib.crc32(bytes_of(part), found[k])
+        return f"memory {self.rows} {self.form.width} {' '.join(format(each, '08x') for each in found)}"
 
     @property
     def row_bytes(self) -> int:
