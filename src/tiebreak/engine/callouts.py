@@ -57,7 +57,7 @@ def take_failure() -> BaseException | None:
     return failure
 
 
-def call_out(handle, a, b, c, d, x, out):
+def call_out(handle: int, a: int, b: int, c: int, d: int, x: np.ndarray, out: np.ndarray) -> float:
     """Ask who has a handle, with four whole numbers and two arrays of the same kind of numbers; return a float."""
     if getattr(_state, "failure", None) is not None:
         return math.nan
