@@ -53,7 +53,7 @@ def partitions_of(data, client, timeout=60.0):
 
 
 def all_sums(partitions, x, function=sums, *arguments):
-    return np.array(partitions.passes(function, x, *arguments)).tobytes()
+    return np.array(list(partitions.passes(function, x, *arguments))).tobytes()
 
 
 def test_a_worker_that_is_killed_in_a_pass_changes_nothing(client, data, expected, tmp_path):
@@ -105,7 +105,7 @@ def test_a_worker_that_never_answers_is_not_waited_for_without_end(client, data,
         os.kill(pid, signal.SIGSTOP)
     try:
         with pytest.raises(RowsError, match="nothing was heard for 2 s of partition 0 .* knows 2 workers"):
-            partitions.passes(slowly, data[2])
+            list(partitions.passes(slowly, data[2]))
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
@@ -116,7 +116,7 @@ def test_a_partition_that_raises_is_named(client, data, expected):
     partitions = partitions_of(data, client)
     message = r"partition 2 \(rows 1536 to 2047\) cannot be computed: ArithmeticError: a number is missing"
     with pytest.raises(RowsError, match=message):
-        partitions.passes(fail_at, 1600)
+        list(partitions.passes(fail_at, 1600))
     assert all_sums(partitions, data[2]) == expected
 
 
@@ -138,7 +138,7 @@ def test_a_task_that_exceeds_the_memory_of_its_worker_is_an_error(data, expected
     ):
         partitions = partitions_of(data, client)
         with pytest.raises(RowsError, match="cannot be computed: 1 workers? died trying, most often for want of memory"):
-            partitions.passes(take_all_memory)
+            list(partitions.passes(take_all_memory))
         assert all_sums(partitions, data[2]) == expected  # by the worker that took its place
 
 
@@ -153,7 +153,7 @@ def test_a_scheduler_that_is_killed_is_an_error_and_another_one_continues(client
         killer.start()
         began = time.monotonic()
         with pytest.raises(RowsError, match="the scheduler at tcp://.* is gone"):
-            partitions.passes(endlessly, str(tmp_path / "began"))
+            list(partitions.passes(endlessly, str(tmp_path / "began")))
         killer.join()
         with pytest.raises(RowsError, match="the scheduler at tcp://"):
             partitions.take(np.arange(10))

@@ -51,7 +51,7 @@ def test_sums_have_the_same_bits_for_all_chunks_and_numbers_of_workers(client, d
         client.cluster.scale(max(workers, len(client.nthreads())))
         client.wait_for_workers(workers, timeout=60)
         partitions = Partitions(*on_dask(A, b, w, rows, columns), client=client, grain=GRAIN)
-        found = np.array(partitions.passes(sums, x))
+        found = np.array(list(partitions.passes(sums, x)))
         assert found.tobytes() == expected.tobytes()
         assert all(edge % GRAIN == 0 for edge in partitions.edges[:-1])
 
@@ -91,7 +91,7 @@ def test_what_moves_and_what_is_waited_for_is_counted(client, data):
     moved, waited = partitions.bytes_moved, partitions.seconds_waited
     partitions.take(np.arange(100))
     assert partitions.bytes_moved - moved == 100 * 8 * (D + 2)
-    partitions.passes(sums, x)
+    list(partitions.passes(sums, x))
     assert partitions.bytes_moved - moved >= 100 * 8 * (D + 2) + 8 * (D + 1) * math.ceil(N / GRAIN)
     assert partitions.seconds_waited > waited
 
@@ -100,7 +100,7 @@ def test_large_arguments_are_sent_once(client, data):
     A, b, w, _ = data
     partitions = Partitions(*on_dask(A, b, w, 1024), client=client, grain=GRAIN)
     large, before = np.arange(float(SMALL)), partitions.cluster.bytes_sent
-    assert partitions.passes(first_and_last, large) == [(large[-1], first) for first in partitions.edges[:-1]]
+    assert list(partitions.passes(first_and_last, large)) == [(large[-1], first) for first in partitions.edges[:-1]]
     assert large.nbytes <= partitions.cluster.bytes_sent - before < 1.1 * large.nbytes
 
 
@@ -111,7 +111,7 @@ def first_and_last(A, b, w, first, large):
 def test_tasks_have_names_on_the_dashboard(client, data):
     A, b, w, x = data
     partitions = Partitions(*on_dask(A, b, w, 1024), client=client, grain=GRAIN)
-    partitions.passes(sums, x)
+    list(partitions.passes(sums, x))
     partitions.take(np.arange(5))
     known = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
     assert {"tiebreak-load", "tiebreak-rows", "tiebreak-pass", "tiebreak-take"} <= set(known)

@@ -21,7 +21,7 @@ from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
 from tiebreak.objectives.constants import Charge
-from tiebreak.objectives.traffic import Traffic, traffic_of
+from tiebreak.objectives.traffic import Traffic, alone, traffic_of
 from tiebreak.proofs import APPROXIMATE, Certificate, ContradictionError, Prover
 from tiebreak.schedules import evaluated_until, part_of
 
@@ -158,7 +158,8 @@ class Run:
         before, failure = phase.kept(), None
         try:
             self._clean = False  # only now: Ctrl-C before the loop changes nothing
-            outcome = loop(self.task.problem, phase.state, plan, high - low, phase.keys)
+            with alone(*self.task.problem[:2]):
+                outcome = loop(self.task.problem, phase.state, plan, high - low, phase.keys)
         finally:
             elapsed = self.clock.counted - began
             self.spent.seconds += elapsed

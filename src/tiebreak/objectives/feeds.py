@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -27,15 +28,17 @@ from tiebreak.objectives.matrices.distant import (
     Distant,
     buffer_of,
     matrix_of,
-    partition_rows,
 )
+from tiebreak.objectives.summed import MOST_SIDE, width_of_sums
 from tiebreak.objectives.uneven import shared
-from tiebreak.rows import LEAST_NUMBERS
+from tiebreak.rows import LEAST_NUMBERS, rows_per_block
+from tiebreak.rows.blocks import BLOCK_ROWS
 from tiebreak.rows.partitions import Ahead, Partitions
 
 MOST_ROWS, MOST_BYTES = 8192, 1 << 25  # of rows that are fetched together
 FIRST_ROWS = 1024  # rows that are fetched at first; each block is twice as long as the one before
 AHEAD = 2  # blocks that are on their way while one is in use
+MOST_NUMBERS = 1 << 26  # numbers of the least partition
 LEAST_ROWS = 64  # rows that a block may always have
 
 Indices = Callable[[Moment, int, np.ndarray], None]  # sets an array to the rows of successive iterations
@@ -67,6 +70,15 @@ def fed(
         rows, *vectors = partitions.take(np.arange(partitions.shape[0]))
         return matrix_of(rows), vectors[0], vectors[1]
     return Feed(partitions).seen()
+
+
+def partition_rows(rows: int, columns: int, numbers: int) -> int:
+    """Return how many rows partitions hold a multiple of: those of the largest blocks that passes have, within reason."""
+    width = 3.0 * columns if columns > MOST_SIDE else max(3.0 * columns, width_of_sums(rows, columns, numbers))
+    step = rows_per_block(rows, width * rows / max(numbers, 1))
+    while step > BLOCK_ROWS and step * numbers / rows > MOST_NUMBERS:
+        step //= 2
+    return step
 
 
 class Block(NamedTuple):
@@ -137,6 +149,7 @@ class Feed:
         self._row_targets, self._row_weights = np.zeros(rows), np.zeros(rows)
         self._row_targets[0] = math.nan
         self._tracks: list[Track] = []  # the one that was used last is last
+        self.lock = threading.RLock()  # of the buffer
 
     def seen(self) -> tuple[Distant, np.ndarray, np.ndarray]:
         """Return the matrix, targets and weights that loops see."""

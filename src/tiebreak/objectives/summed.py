@@ -156,9 +156,8 @@ class Summation:
         """Add all rows, in blocks, which are safe to add."""
         d = self.dimension = rows.shape[1]
         self._begin(d)
-        per_row = rows.numbers / rows.shape[0]
         with one_thread():  # a library's sums depend on how many it has
-            for sums in rows.passes(_sums_of_block, width=d * d / max(per_row, 1.0)):
+            for sums in rows.passes(_sums_of_block, width=width_of_sums(rows.shape[0], d, rows.numbers)):
                 self._take(*sums)
 
     def _take(self, quadratic: np.ndarray, linear: np.ndarray, square: float, weight: float, rows: int, depth: int) -> None:
@@ -224,6 +223,12 @@ def _sums_of_block(rows: Rows, low: int, high: int) -> tuple[np.ndarray, np.ndar
     matrix, targets, weights = rows.matrix.between(low, high), rows.targets[low:high], rows.weights[low:high]
     quadratic, linear = matrix.gram(weights), matrix.combined(weights * targets)
     return quadratic, linear, math.fsum(weights * targets**2), math.fsum(weights), high - low, matrix.depth
+
+
+def width_of_sums(rows: int, columns: int, numbers: int) -> float:
+    """Return how much work it is to add the sums of a block, or to send them, in units of one number of a row."""
+    per_row = max(numbers / rows, 1.0)
+    return columns * max(columns / per_row, per_row)
 
 
 def are_safe(rows: Any) -> bool:

@@ -50,6 +50,18 @@ class Cluster:
         self.seconds_waited = 0.0
         self._lock = threading.Lock()
 
+    def share(self, value: Any) -> Any:
+        """Return what stands for an argument of many tasks: itself, or a task that has it as its result if it is large."""
+        size = bytes_of(value)
+        if size <= SMALL:
+            return value
+        self._check()
+        with self._explaining(), _without_warning():
+            key = f"tiebreak-point-{uuid.uuid4().hex}"
+            future = self.client.submit(_same, value, key=key, retries=RETRIES, pure=False)
+        self._count(sent=size)
+        return future
+
     def start(self, name: str, function: Callable[..., Any], *columns: Sequence[Any], shared: Any = None) -> list[Any]:
         """Return futures of ``function(*row)``, or ``function(*row, shared)``, for each row of the columns.
 
@@ -62,25 +74,21 @@ class Cluster:
         columns : sequences
             Arguments, of which futures are replaced by their results.
         shared : optional
-            One more argument, the same for all. It goes to the scheduler once.
+            One more argument, the same for all, from :meth:`share`.
         """
-        if self.client.status != "running" or any(getattr(each, "status", "") == "cancelled" for each in columns[0]):
-            raise self._gone(f"the client is {self.client.status}")
+        self._check(columns[0])
         token, count = uuid.uuid4().hex, len(columns[0])
-        keys = [f"{name}-{token}-{k}" for k in range(count)]
+        if shared is not None:
+            columns = (*columns, [shared] * count)
+            self._count(sent=bytes_of(shared) * count)
         with self._explaining():
-            if shared is not None:
-                size = bytes_of(shared)
-                if size > SMALL:
-                    with _without_warning():
-                        shared = self.client.submit(
-                            _same, shared, key=f"tiebreak-point-{token}", retries=RETRIES, pure=False
-                        )
-                    self._count(sent=size)
-                else:
-                    self._count(sent=size * count)
-                columns = (*columns, [shared] * count)
+            keys = [f"{name}-{token}-{k}" for k in range(count)]
             return self.client.map(function, *columns, key=keys, retries=RETRIES, pure=False)
+
+    def _check(self, inputs: Sequence[Any] = ()) -> None:
+        """Raise if the client has lost its scheduler, or had: it has forgotten all futures then."""
+        if self.client.status != "running" or any(getattr(each, "status", "") == "cancelled" for each in inputs):
+            raise self._gone(f"the client is {self.client.status}")
 
     def compute(self, tasks: list[Any], own: bool) -> list[Any]:
         """Return futures of delayed values; if numbers in them are not the user's ``own``, Dask does not warn of many."""

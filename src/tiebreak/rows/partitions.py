@@ -6,8 +6,9 @@ import hashlib
 import math
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.rows import pieces
 from tiebreak.rows.blocks import BLOCK_ROWS
-from tiebreak.rows.cluster import Cluster
+from tiebreak.rows.cluster import Cluster, bytes_of
 from tiebreak.rows.pieces import Facts, Unfit, merged
 
 AHEAD = 2  # takes at the same time in the background
+MOST_BYTES = 1 << 28  # results of a pass that are fetched together
+FEW = 16  # partitions whose results are fetched together as long as their size is not known
 VECTOR_CHUNK = 1 << 20  # entries of the chunks that targets and weights in memory are sent in
 LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
 
@@ -79,6 +82,7 @@ class Partitions:
         self.cluster = Cluster(client, timeout)
         self._pool: ThreadPoolExecutor | None = None
         self._fingerprint: str | None = None
+        self._sizes: dict[Any, float] = {}  # bytes that passes return for a partition, by function
         kind = _kind(A)
         chunks = {"A": self._loaded("A", A, kind), name: self._loaded(name, b)}
         if sample_weight is not None:
@@ -99,8 +103,12 @@ class Partitions:
         self.edges = partition_edges(sizes["A"], self.grain)
         self._futures = self._joined(list(chunks.values()), list(sizes.values()), (factor, shift, mean))
 
-    def passes(self, function: Callable[..., list[Any]], *arguments: Any, step: int = 1) -> list[Any]:
-        """Call a function on each partition, where it is, and return all results in the order of rows.
+    def passes(
+        self, function: Callable[..., list[Any]], *arguments: Any, step: int = 1, width: float = 0.0
+    ) -> Iterator[Any]:
+        """Call a function on each partition, where it is, and yield all results in the order of rows.
+
+        Where results are large, only some of them are there at a time.
 
         Parameters
         ----------
@@ -111,14 +119,33 @@ class Partitions:
             They are sent once.
         step : int
             Rows of a summation block. Where partitions do not hold whole ones, rows move for this pass.
+        width : float
+            About how many numbers the result of a block has; known after the first pass with the same functions.
         """
-        parts, what = self._futures, self.what
+        parts: list[Any] = self._futures
+        what: Callable[[int], str] = self.what
         if step > self.grain and len(parts) > 1:
             edges = [*range(0, self.shape[0], step), self.shape[0]]
             sizes = [high - low for low, high in pairwise(self.edges)]
             parts, what = self._regrouped(sizes, edges), lambda k: f"rows {edges[k]} to {edges[k + 1] - 1}"
-        futures = self.cluster.start("tiebreak-pass", pieces.run, parts, shared=(function, arguments))
-        return [result for part in self.cluster.collect(futures, what) for result in part]
+        shared = self.cluster.share((function, arguments))
+        kind = function, *(each for each in arguments if callable(each))
+        guess = 8.0 * width * self.shape[0] / (step * len(parts))
+        together = max(int(MOST_BYTES / max(self._sizes.get(kind, guess), 1.0)), 1)
+        together = together if kind in self._sizes else min(together, FEW)
+        groups = [range(low, min(low + together, len(parts))) for low in range(0, len(parts), together)]
+        started: dict[int, list[Any]] = {}
+        for k, group in enumerate(groups):
+            for each in groups[k : k + 2]:  # the next one runs while results of this one are fetched
+                if each.start not in started:
+                    own = parts[each.start : each.stop]
+                    started[each.start] = self.cluster.start("tiebreak-pass", pieces.run, own, shared=shared)
+            futures = started.pop(group.start)
+            found = self.cluster.collect(futures, partial(_within, what, group))
+            self._sizes[kind] = bytes_of(found) / len(found)
+            del futures
+            for part in found:
+                yield from part
 
     def fingerprint(self) -> str:
         """Return a hash of all rows, which does not depend on partitions; it takes a pass over them, once."""
@@ -234,6 +261,10 @@ class Partitions:
         futures = self.cluster.start("tiebreak-rows", pieces.join, *lists, self.edges[:-1], [plan] * (len(self.edges) - 1))
         self.cluster.finish(futures, self.what)
         return futures
+
+
+def _within(what: Callable[[int], str], group: range, k: int) -> str:
+    return what(group[k])
 
 
 class Ahead:

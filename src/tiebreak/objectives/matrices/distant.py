@@ -74,15 +74,10 @@ class DistantRows:
     def passes(self, run: Callable[..., Sums], *arguments: Any, width: float) -> Iterator[Sums]:
         """Yield ``run(rows, low, high, *arguments)`` for each block of rows, in their order, computed where they are."""
         step = rows_per_block(self.shape[0], self.worth(width))
-        return iter(self._partitions.passes(_run_blocks, run, step, arguments, step=step))
+        return self._partitions.passes(_run_blocks, run, step, arguments, step=step, width=width)
 
     worth: Any = Rows.worth
     blocks: Any = Rows.blocks
-
-
-def partition_rows(rows: int, columns: int, numbers: int) -> int:
-    """Return how many rows partitions hold a multiple of: those of the largest blocks of most passes."""
-    return rows_per_block(rows, 3.0 * columns * rows / max(numbers, 1))
 
 
 def matrix_of(rows: Any) -> Dense | CSR:
