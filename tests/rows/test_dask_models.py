@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import dask
 import dask.array as da
@@ -15,10 +16,12 @@ from row_clusters import local_cluster, pids, separate_cluster, until
 import tiebreak
 from tiebreak import Huber, L1Ball, L2Ball, LeastSquares, Logistic, Problem, SquaredNorm
 from tiebreak.driver.result import Status
+from tiebreak.engine import interpreted
 from tiebreak.engine.callouts import take_failure
 from tiebreak.engine.randomness import Moment, keys_of
 from tiebreak.objectives.base import draw
 from tiebreak.objectives.matrices.distant import Distant
+from tiebreak.objectives.uneven import Uneven
 from tiebreak.rows import LEAST_NUMBERS
 from tiebreak.rows.errors import RowsError
 
@@ -73,6 +76,7 @@ def problem_of(objective, domain=None):
 @pytest.mark.parametrize("method", METHODS)
 def test_runs_have_the_same_bits_as_in_memory(pair, method):
     assert isinstance(pair[1].matrix, Distant)
+    assert isinstance(pair[1].evened(), Uneven)  # what PAVR draws from
     here, there = (tiebreak.minimize(problem_of(each), method, max_queries=5 * N, seed=3) for each in pair)
     assert there.x.tobytes() == here.x.tobytes()
     assert (there.upper_gap_bound, there.lower_gap_bound) == (here.upper_gap_bound, here.lower_gap_bound)
@@ -148,6 +152,25 @@ def test_draws_of_any_moment_are_those_in_memory(pair, data):
         np.testing.assert_array_equal(there.matrix.buffer.array[places], data[0][indices])
         np.testing.assert_array_equal(there.targets[places], here.targets[indices])
         np.testing.assert_array_equal(there.weights[places], here.weights[indices])
+
+
+def test_draws_are_the_same_interpreted(pair):
+    _, there = pair
+    moment, size = Moment(keys_of([6]).upper, 3, 0, 0), 5
+    compiled = draw(there, moment, np.empty(size, dtype=np.int64))
+    with interpreted():
+        np.testing.assert_array_equal(draw(there, moment, np.empty(size, dtype=np.int64)), compiled)
+
+
+def test_runs_in_several_threads_do_not_disturb_each_other(pair):
+    here, there = pair
+    seeds = range(6)  # more than there is room for in a buffer
+
+    def run(objective, seed):
+        return tiebreak.minimize(problem_of(objective), "sbcgi", max_queries=5 * N, seed=seed).x.tobytes()
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda seed: run(there, seed), seeds)) == [run(here, seed) for seed in seeds]
 
 
 def test_batches_that_have_no_room_are_an_error(pair):

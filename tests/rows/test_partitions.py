@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import dask.array as da
 import numpy as np
@@ -54,6 +55,28 @@ def test_sums_have_the_same_bits_for_all_chunks_and_numbers_of_workers(client, d
         found = np.array(list(partitions.passes(sums, x)))
         assert found.tobytes() == expected.tobytes()
         assert all(edge % GRAIN == 0 for edge in partitions.edges[:-1])
+
+
+def test_blocks_that_are_longer_than_partitions_have_the_same_bits(client, data):
+    A, b, w, x = data
+    partitions = Partitions(*on_dask(A, b, w, 700), client=client, grain=GRAIN)
+    weights = w / (math.fsum(w) / N)
+    for step in (4 * GRAIN, 64 * GRAIN):
+        edges = [*range(0, N, step), N]
+        expected = [b[low:high] @ (weights[low:high] * (A[low:high] @ x)) for low, high in pairwise(edges)]
+        assert list(partitions.passes(one_sum, x, step=step)) == expected
+
+
+def one_sum(A, b, w, first, x):
+    return [b @ (w * (A @ x))]
+
+
+def test_large_results_come_in_groups(client, data, expected, monkeypatch):
+    A, b, w, x = data
+    partitions = Partitions(*on_dask(A, b, w, 512), client=client, grain=GRAIN)
+    monkeypatch.setattr("tiebreak.rows.partitions.MOST_BYTES", 3 * 8 * (D + 1))
+    for width in (1e9, 0.0):  # one at a time as long as nothing is known, and three of them when it is
+        assert np.array(list(partitions.passes(sums, x, width=width))).tobytes() == expected.tobytes()
 
 
 def test_partitions_of_unknown_size_are_measured_on_the_workers(client, data):
