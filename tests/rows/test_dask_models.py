@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import dask
 import dask.array as da
@@ -21,6 +21,7 @@ from tiebreak.engine.callouts import take_failure
 from tiebreak.engine.randomness import Moment, keys_of
 from tiebreak.objectives.base import draw
 from tiebreak.objectives.matrices.distant import Distant
+from tiebreak.objectives.traffic import alone
 from tiebreak.objectives.uneven import Uneven
 from tiebreak.rows import LEAST_NUMBERS
 from tiebreak.rows.errors import RowsError
@@ -162,15 +163,18 @@ def test_draws_are_the_same_interpreted(pair):
         np.testing.assert_array_equal(draw(there, moment, np.empty(size, dtype=np.int64)), compiled)
 
 
-def test_runs_in_several_threads_do_not_disturb_each_other(pair):
+def test_loops_of_several_threads_draw_from_a_buffer_one_after_the_other(pair):
     here, there = pair
-    seeds = range(6)  # more than there is room for in a buffer
 
-    def run(objective, seed):
-        return tiebreak.minimize(problem_of(objective), "sbcgi", max_queries=5 * N, seed=seed).x.tobytes()
+    def run(objective):
+        return tiebreak.minimize(problem_of(objective), "sbcgi", max_queries=5 * N, seed=1).x.tobytes()
 
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(lambda seed: run(there, seed), seeds)) == [run(here, seed) for seed in seeds]
+    expected = run(there)  # nothing is left to compile
+    with ThreadPoolExecutor(1) as pool:
+        with alone(2.0 * there):
+            waiting = pool.submit(run, there)
+            assert not wait([waiting], timeout=1.5).done
+        assert waiting.result() == expected == run(here)
 
 
 def test_batches_that_have_no_room_are_an_error(pair):
