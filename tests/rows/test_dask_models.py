@@ -149,7 +149,7 @@ def test_draws_of_any_moment_are_those_in_memory(pair, data):
     for key, t, size in drawn:
         moment = Moment(key, t, 0, 0)
         indices = draw(here, moment, np.empty(size, dtype=np.int64))
-        places = draw(there, moment, np.empty(size, dtype=np.int64))
+        places = draw(there, moment, np.empty(size, dtype=np.int64)) - N
         np.testing.assert_array_equal(there.matrix.buffer.array[places], data[0][indices])
         np.testing.assert_array_equal(there.targets[places], here.targets[indices])
         np.testing.assert_array_equal(there.weights[places], here.weights[indices])
@@ -191,6 +191,23 @@ def test_sums_of_objectives_draw_from_each_of_their_terms(pair, data):
     problems = [problem_of(each + 0.5 * Huber(A, b, sample_weight=w)) for each in (here, there)]
     one, other = (tiebreak.minimize(problem, "sbcgi", max_queries=8 * N, seed=1) for problem in problems)
     assert one.x.tobytes() == other.x.tobytes()
+
+
+def test_rows_are_found_by_their_numbers_in_sums_too(pair, data):
+    here, there = pair
+    x, other = np.ones(D), Huber(data[0][:50], data[1][:50])
+    for indices in ([3, N - 1, 3], [0, N + 7], [N + 49]):
+        assert (there + other).value(x, indices) == (here + other).value(x, indices)
+    with pytest.raises(ValueError, match="`batch_size` must be at most"):
+        there.value(x, np.arange(N))
+    assert there.value(x, [5]) == here.value(x, [5])
+    first, second = (tiebreak.check_gradient(each, x).comparisons[0] for each in pair)
+    assert (first.slope, first.difference) == (second.slope, second.difference)
+
+
+def test_a_time_limit_counts_passes_where_the_rows_are(pair):
+    result = tiebreak.minimize(problem_of(pair[1]), time_limit=1.0)
+    assert result.status in (Status.TIME, Status.SOLVED)
 
 
 def test_a_killed_worker_does_not_change_a_run(client, pair):

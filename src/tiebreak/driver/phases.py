@@ -16,6 +16,7 @@ from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import Method
 from tiebreak.methods.base import SAMPLE, Budget
 from tiebreak.methods.states import arrays_of
+from tiebreak.objectives.traffic import traffic_of
 from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, values_of
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
@@ -322,6 +323,10 @@ def passes_in_time(task: Task, clock: Clock) -> float:
     for level in levels:
         part = np.arange(min(level.n_samples, max(level.n_samples // TIMED_PART, TIMED_ROWS)))
         began = clock.counted
+        if traffic_of(level).bytes_moved:  # where rows are elsewhere, passes and some rows have nothing in common
+            level.value_and_gradient(task.x)
+            needed += clock.counted - began
+            continue
         level.value_and_gradient(task.x, part)
         needed += (clock.counted - began) * level.n_samples / part.size
     return task.limits.seconds / max(needed, 1e-9)

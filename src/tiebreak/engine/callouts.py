@@ -31,7 +31,7 @@ _counter = itertools.count(1)
 _state = threading.local()
 
 
-def handle_for(answer: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
+def handle_for(answer: Callable[..., float]) -> np.ndarray:
     """Return a handle, an array of one number: while it lives, calls with that number are answered by a function.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import Value, checks, generic, kernel
-from tiebreak.engine.callouts import NO_HANDLE, call_out, handle_for
+from tiebreak.engine.callouts import NO_HANDLE, call_out, handle_for, take_failure
 from tiebreak.objectives.surveys import Sharp, Survey, accurate
 
 ACCURACY = 1e-13  # relative error of a value and of each entry of a gradient where nothing else is said
@@ -130,7 +130,9 @@ class Function(Value):
         if indices is None:
             return self.survey(x)[:2]
         gradient = np.zeros_like(x)
-        value, _ = accumulate(self, checked_indices(indices, self.n_samples), x, 1.0, x, 0.0, gradient)
+        value, _ = accumulate(self, _indices(indices, self.n_samples), x, 1.0, x, 0.0, gradient)
+        if (failure := take_failure()) is not None:
+            raise failure
         return float(value), gradient
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
@@ -196,8 +198,7 @@ def everything(objective: Function) -> np.ndarray:
     return np.arange(objective.n_samples)
 
 
-def checked_indices(indices: Any, n_samples: float) -> np.ndarray:
-    """Return indices of samples, or raise."""
+def _indices(indices: Any, n_samples: float) -> np.ndarray:
     array = np.atleast_1d(np.asarray(indices))
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n_samples:
         raise ValueError(f"`indices` must be a non-empty list of integers from 0 to {n_samples - 1}, got {indices!r}")

@@ -144,8 +144,8 @@ class Feed:
         usual = min(MOST_ROWS, int(MOST_BYTES / max(12.0 * per_row, 1.0)))
         self.most = max(usual, 2 * math.isqrt(n), math.ceil(d / max(per_row, 1.0)), LEAST_ROWS)
         self._room = min(max(math.ceil(2.0 * self.most * per_row), LEAST_ROWS * longest), self.most * longest)
-        rows = TRACKS * (self.most + 1) + 1
-        self._buffer = buffer_of(partitions, rows, TRACKS * self._room)
+        rows = (TRACKS + 1) * (self.most + 1) + 1  # the last ones are for guests
+        self._buffer = buffer_of(partitions, rows, (TRACKS + 1) * self._room)
         self._row_targets, self._row_weights = np.zeros(rows), np.zeros(rows)
         self._row_targets[0] = math.nan
         self._tracks: list[Track] = []  # the one that was used last is last
@@ -154,19 +154,38 @@ class Feed:
     def seen(self) -> tuple[Distant, np.ndarray, np.ndarray]:
         """Return the matrix, targets and weights that loops see."""
         tracks, asked = np.zeros(TRACKS * FIELDS, dtype=np.int64), np.zeros(FIELDS, dtype=np.int64)
-        distant = Distant(self._buffer, handle_for(self), tracks, asked, self.partitions.shape[0])
+        guests = np.zeros(self.most, dtype=np.int64)
+        distant = Distant(self._buffer, handle_for(self), tracks, asked, guests, self.partitions.shape[0])
         return distant, self._row_targets, self._row_weights
 
     def weights_of(self, indices: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Return the weights that rows have here."""
         return own if self._shares is None else shared(own, self._shares[indices])
 
-    def __call__(self, asked: np.ndarray, tracks: np.ndarray, *_: int) -> float:
+    def __call__(self, asked: np.ndarray, known: np.ndarray, guests: int, *_: int) -> float:
+        """Answer a loop: fetch what it draws, or the rows of some numbers."""
+        with self.lock:
+            (self._invite if guests else self._feed)(asked, known)
+        return 0.0
+
+    def _invite(self, indices: np.ndarray, guests: np.ndarray) -> None:
+        """Put rows of given numbers into the buffer, and set their codes."""
+        self._check_size(indices.size)
+        matrix, targets, weights = self.partitions.take(indices.copy())
+        block = Block(0, 1, matrix, targets, self.weights_of(indices, weights))
+        start = TRACKS * (self.most + 1) + 1
+        self._put(block, 0, indices.size, start, TRACKS * self._room)
+        guests[: indices.size] = self.partitions.shape[0] + start + np.arange(indices.size)
+
+    def _check_size(self, size: int) -> None:
+        if size > self.most:
+            raise ValueError(f"`batch_size` must be at most {self.most} for these rows on Dask, got {size}")
+
+    def _feed(self, asked: np.ndarray, tracks: np.ndarray) -> None:
         """Put the rows of an iteration, and of as many after it as there is room for, into the buffer."""
         *whose, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         size = whose[-1]
-        if size > self.most:
-            raise ValueError(f"`batch_size` must be at most {self.most} for these rows on Dask, got {size}")
+        self._check_size(size)
         track = self._track(tuple(whose))
         entry = tracks[track.number * FIELDS : (track.number + 1) * FIELDS]
         entry[COUNT] = 0
@@ -176,7 +195,6 @@ class Feed:
         high = self._put(block, low, size, start, track.number * self._room)
         entry[[LOW, HIGH, TURN, PATH, SIZE]] = whose
         entry[[FIRST, COUNT, START]] = iteration, (high - low) // size, start
-        return 0.0
 
     def _track(self, whose: tuple[int, ...]) -> Track:
         track = next((each for each in self._tracks if each.whose == whose), None)

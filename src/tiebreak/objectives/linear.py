@@ -15,7 +15,7 @@ import numpy as np
 from tiebreak.engine import PACKAGE, checks, kernel
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
-from tiebreak.objectives.base import accumulate, checked_indices, draw
+from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
 from tiebreak.objectives.feeds import Feed
 from tiebreak.objectives.linear_data import checked_data
@@ -25,11 +25,13 @@ from tiebreak.objectives.matrices import (
     add_row,
     add_row_and_size,
     draw_rows,
+    located,
+    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
 )
-from tiebreak.objectives.matrices.distant import Distant, DistantRows, matrix_of
+from tiebreak.objectives.matrices.distant import Distant, DistantRows
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
@@ -91,15 +93,6 @@ class LinearModel(Objective, _LinearModel):
     def fingerprint(self) -> Any:
         """Return what tells it apart from others."""
         return (self.scalar, self.matrix.partitions.fingerprint()) if isinstance(self.matrix, Distant) else tuple(self)
-
-    def value_and_gradient(self, x: Any, indices: Any = None) -> tuple[float, np.ndarray]:
-        """Return the value and the gradient at x of the mean over all samples, or over those at ``indices``."""
-        if self.in_memory or indices is None:
-            return super().value_and_gradient(x, indices)
-        indices = checked_indices(indices, self.n_samples)
-        matrix, targets, weights = self.matrix.partitions.take(indices)
-        taken = self._replace(matrix=matrix_of(matrix), targets=targets, weights=weights)
-        return taken.value_and_gradient(x, np.arange(indices.size))
 
     @property
     def lipschitz(self) -> float:
@@ -379,8 +372,9 @@ def accumulate_linear_model(objective, batch, x, w, y, v, out):
     value_x = 0.0
     value_y = 0.0
     share = 1.0 / batch.size
-    for k in range(batch.size):
-        i = batch[k]
+    codes = located(objective.matrix, batch)
+    for k in range(codes.size):
+        i = place_of(objective.matrix, codes[k])
         target = objective.targets[i]
         weight = share * objective.weights[i]
         if v == 0.0:

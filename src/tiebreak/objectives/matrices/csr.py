@@ -12,6 +12,8 @@ from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
     draw_rows,
+    located,
+    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -97,6 +99,16 @@ class CSR(NamedTuple):
 @draw_rows.register(CSR)
 def draw_rows_csr(matrix, moment, batch):
     return uniform_indices(moment, matrix.starts.size - 1, batch)
+
+
+@located.register(CSR)
+def located_csr(matrix, batch):
+    return batch
+
+
+@place_of.register(CSR)
+def place_of_csr(matrix, code):
+    return code
 
 
 @row_dots.register(CSR)

@@ -12,6 +12,8 @@ from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
     draw_rows,
+    located,
+    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -144,6 +146,16 @@ def multiply_rows(array, roots, out):
 @draw_rows.register(Dense)
 def draw_rows_dense(matrix, moment, batch):
     return uniform_indices(moment, matrix.array.shape[0], batch)
+
+
+@located.register(Dense)
+def located_dense(matrix, batch):
+    return batch
+
+
+@place_of.register(Dense)
+def place_of_dense(matrix, code):
+    return code
 
 
 @row_dots.register(Dense)

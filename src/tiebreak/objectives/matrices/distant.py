@@ -2,11 +2,16 @@
 
 A loop draws rows from a *buffer* in memory. The rows of an iteration are a function of the seed alone, so those of many
 iterations are fetched together, and ahead. The buffer has room for a few *tracks*: the draws of one level by batches of one
-size, for successive iterations. If the rows of an iteration are not there, the loop calls Python, which fills a track.
+size, for successive iterations. If the rows of an iteration are not there, the loop calls Python, which fills a track. Rows
+that are asked for by their numbers are *guests*.
+
+The code of a row in the buffer is its place there plus the number of all rows, so that it is not taken for the number of a
+row. The first place holds a row without a target: whatever is made of it is not finite.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,6 +19,7 @@ import numpy as np
 
 from tiebreak.engine import kernel
 from tiebreak.engine.callouts import answering, call_out
+from tiebreak.engine.vectors import fill
 from tiebreak.objectives.matrices.csr import CSR
 from tiebreak.objectives.matrices.dense import Dense
 from tiebreak.objectives.matrices.parts import Rows
@@ -21,6 +27,8 @@ from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
     draw_rows,
+    located,
+    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -43,6 +51,7 @@ class Distant(NamedTuple):
     handle: np.ndarray  # by which Python knows the matrix
     tracks: np.ndarray  # (TRACKS · FIELDS,): what is in the buffer
     asked: np.ndarray  # room for what Python is asked
+    guests: np.ndarray  # codes of the rows that were asked for by their numbers
     n_rows: int
 
     @property
@@ -141,8 +150,22 @@ def draw_distant_rows(matrix, moment, batch):
         call_out(matrix.handle[0], 0, 0, 0, 0, asked, matrix.tracks)
         place = found(matrix.tracks, moment, batch.size)
     for k in range(batch.size):
-        batch[k] = place + k if place >= 0 else 0  # a row without a target: whatever is made of it is not finite
+        batch[k] = matrix.n_rows + (place + k if place >= 0 else 0)
     return batch
+
+
+@located.register(Distant)
+def located_distant(matrix, batch):
+    if batch.size == 0 or batch[0] >= matrix.n_rows:
+        return batch
+    if not math.isfinite(call_out(matrix.handle[0], 1, 0, 0, 0, batch, matrix.guests)):
+        fill(matrix.guests, matrix.n_rows)
+    return matrix.guests[: batch.size]
+
+
+@place_of.register(Distant)
+def place_of_distant(matrix, code):
+    return max(code - matrix.n_rows, 0)
 
 
 @row_dots.register(Distant)

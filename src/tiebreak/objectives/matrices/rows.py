@@ -11,7 +11,17 @@ from tiebreak.engine import generic
 
 @generic
 def draw_rows(matrix, moment, batch):
-    """Fill an array with the places of rows, all equally likely, and return it: a function of the moment alone."""
+    """Fill an array with codes of rows, all equally likely, and return it: a function of the moment alone."""
+
+
+@generic
+def located(matrix, batch):
+    """Return codes of rows that are in memory, given those that :func:`draw_rows` returned, or the numbers of any rows."""
+
+
+@generic
+def place_of(matrix, code):
+    """Return where a row is in memory, given its code."""
 
 
 @generic(reorder=True)
