@@ -117,6 +117,26 @@ def test_full_passes_have_the_same_bits_as_in_memory(client, data, model, kind):
     assert there.value(x, indices) == here.value(x, indices)
 
 
+def test_sums_that_are_added_on_the_workers_have_the_same_bits(client, monkeypatch):
+    monkeypatch.setattr("tiebreak.rows.partitions.LITTLE_BYTES", 0)
+    A, b = sparse_data()
+    here, there = LeastSquares(A, b), LeastSquares(on_dask(A, 7000), b)
+    x = np.random.default_rng(1).standard_normal(A.shape[1])
+    out = [np.ones(x.size), np.ones(x.size)]
+    assert here.pass_over(x, out[0]) == there.pass_over(x, out[1])
+    results = [(each.survey(x), each.sharp(x), each.summed(), each.lipschitz) for each in (here, there)]
+    assert all(np.array_equal(*pair) for pair in zip(*(list(numbers_in(each)) for each in (*results,)), strict=True))
+    assert np.array_equal(*out)
+
+
+def numbers_in(value):
+    if isinstance(value, tuple):
+        for part in value:
+            yield from numbers_in(part)
+    else:
+        yield value
+
+
 def test_sparse_rows_are_drawn_as_in_memory(client):
     A, b = sparse_data()
     here, there = LeastSquares(A, b), LeastSquares(on_dask(A, 7000), b)

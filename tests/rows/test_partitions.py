@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from row_clusters import GRAIN, local_cluster, sums
 
+from tiebreak.objectives.matrices.parts import plus
 from tiebreak.rows.cluster import SMALL
 from tiebreak.rows.partitions import Partitions, covering, partition_edges
 from tiebreak.rows.pieces import exact_sum
@@ -77,6 +78,22 @@ def test_large_results_come_in_groups(client, data, expected, monkeypatch):
     monkeypatch.setattr("tiebreak.rows.partitions.MOST_BYTES", 3 * 8 * (D + 1))
     for width in (1e9, 0.0):  # one at a time as long as nothing is known, and three of them when it is
         assert np.array(list(partitions.passes(sums, x, width=width))).tobytes() == expected.tobytes()
+
+
+def test_large_results_are_added_on_the_workers(client, data, expected, monkeypatch):
+    A, b, w, x = data
+    total = np.zeros(D + 1)
+    for part in expected:
+        total += part
+    here, there = (Partitions(*on_dask(A, b, w, rows), client=client, grain=GRAIN) for rows in (512, 1500))
+    assert here.fold(plus, np.zeros(D + 1), sums, x, width=D).tobytes() == total.tobytes()
+    monkeypatch.setattr("tiebreak.rows.partitions.LITTLE_BYTES", 0)
+    monkeypatch.setattr("tiebreak.rows.partitions.MOST_BYTES", 3 * 8 * (D + 1))
+    for partitions in (here, there):
+        received, start = partitions.cluster.bytes_received, np.zeros(D + 1)
+        assert partitions.fold(plus, start, sums, x, width=D).tobytes() == total.tobytes()
+        assert partitions.cluster.bytes_received - received == total.nbytes
+        assert not start.any()
 
 
 def test_partitions_of_unknown_size_are_measured_on_the_workers(client, data):

@@ -32,6 +32,7 @@ from tiebreak.objectives.matrices import (
     row_dots,
 )
 from tiebreak.objectives.matrices.distant import Distant, DistantRows
+from tiebreak.objectives.matrices.parts import plus
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
@@ -130,10 +131,9 @@ class LinearModel(Objective, _LinearModel):
         """One pass over the data, by all cores where it is long."""
         if not self.in_blocks:
             return super().pass_over(x, out)
-        value = 0.0
-        for at, gradient in self.rows.passes(_gradient_of_block, self.scalar, x, 1.0 / self.n_samples, width=x.size):
-            value += at
-            out += gradient
+        share = 1.0 / self.n_samples
+        value, total = self.rows.fold(_both, (0.0, out), _gradient_of_block, self.scalar, x, share, width=x.size)
+        out[...] = total  # itself, if it was added up here
         return value
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
@@ -145,9 +145,8 @@ class LinearModel(Objective, _LinearModel):
         relative = FEW_OPERATIONS * UNIT if own else self.accuracy  # of a loss, given prediction and target
         over_rows = (step + blocks) * UNIT + relative
         room = room_around(x, off, (self.rows.longest_row + FEW_OPERATIONS) * UNIT)
-        total = np.zeros((2, d + 1))
-        for part in self.rows.passes(_survey_of_block, self.scalar, x, room, over_rows, relative, width=2 * d):
-            total += part
+        place = self.scalar, x, room, over_rows, relative
+        total = self.rows.fold(plus, np.zeros((2, d + 1)), _survey_of_block, *place, width=2 * d)
         sums, errors = total / n
         return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
 
@@ -398,6 +397,10 @@ def _squares_of_rows(rows: Rows, low: int, high: int) -> np.ndarray:
 def _gradient_of_block(rows: Rows, low: int, high: int, scalar: Any, x: np.ndarray, share: float) -> tuple[float, Any]:
     out = np.zeros_like(x)
     return add_rows(LinearModel._make([scalar, *rows]), low, high, share, x, out), out
+
+
+def _both(total: tuple[float, np.ndarray], part: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
+    return total[0] + part[0], plus(total[1], part[1])
 
 
 @kernel(inline=False, reorder=True)

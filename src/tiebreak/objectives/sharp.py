@@ -48,13 +48,7 @@ def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None
         isinstance(model.scalar, Square),
     )
 
-    total = np.zeros((3, d + 3))
-    for part in rows.passes(_sharply, model.scalar, place, width=3 * d):
-        fresh = total[0] + part[0]
-        back = fresh - total[0]
-        total[1] += ((total[0] - (fresh - back)) + (part[0] - back)) + part[1]
-        total[0] = fresh
-        total[2] += part[2]
+    total = rows.fold(_add_sharply, np.zeros((3, d + 3)), _sharply, model.scalar, place, width=3 * d)
     sums = (total[0] + total[1]) / n
     errors = (MARGIN * total[2] + UNIT * SMALLEST * total[2, d + 2]) / n + 4.0 * UNIT * np.abs(sums) + UNDERFLOW
     survey = Survey(float(sums[d]), sums[:d], float(errors[d]), errors[:d])
@@ -68,6 +62,15 @@ def _sharply(rows: Rows, low: int, high: int, scalar: Any, place: Place) -> np.n
     out = np.zeros((3, place.x.size + 3))
     survey_sharply(Model(scalar, *rows), place, low, high, out)
     return out
+
+
+def _add_sharply(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    fresh = total[0] + part[0]
+    back = fresh - total[0]
+    total[1] += ((total[0] - (fresh - back)) + (part[0] - back)) + part[1]
+    total[0] = fresh
+    total[2] += part[2]
+    return total
 
 
 def _doubt(k: int) -> float:

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from tiebreak.engine import kernel
 from tiebreak.objectives.constants import current_bill, remembered
 from tiebreak.objectives.matrices import Rows, add_row, row_dot, row_square
+from tiebreak.objectives.matrices.parts import plus
 
 EXACT_SIDE, EXACT_PRODUCTS = 400, 1e8  # size of Gram matrices whose largest eigenvalue is cheaper than ten passes
 HURRIED_STEPS = 2  # steps that are made even if there is no time
@@ -56,10 +57,7 @@ def largest_curvature(rows: Any, hurry: Callable[[], bool] = lambda: False) -> t
         trace = math.fsum(rows.passes(_squares_of_block, unit, width=0.0))
 
     def product(x: np.ndarray) -> np.ndarray:
-        total = np.zeros(d)
-        for part in rows.passes(_products_of_block, x / unit, width=d):
-            total += part
-        return total / unit
+        return rows.fold(plus, np.zeros(d), _products_of_block, x / unit, width=d) / unit
 
     value, steps = lanczos_bound(product, d, trace, hurry) if trace > 0.0 else (0.0, 0)
     return value * unit * unit, 1 + steps
@@ -70,10 +68,8 @@ def _gram(rows: Any, unit: float) -> np.ndarray:
     n, d = rows.shape
     if d > n:
         return next(rows.passes(_gram_of_block, unit, True, width=math.inf))  # one block
-    total = np.zeros((d, d))
-    for part in rows.passes(_gram_of_block, unit, False, width=d * d * n / max(rows.numbers, 1)):
-        total += part
-    return total
+    width = d * d * n / max(rows.numbers, 1)
+    return rows.fold(plus, np.zeros((d, d)), _gram_of_block, unit, False, width=width)
 
 
 def _gram_of_block(rows: Rows, low: int, high: int, unit: float, of_rows: bool) -> np.ndarray:

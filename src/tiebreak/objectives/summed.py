@@ -157,8 +157,8 @@ class Summation:
         d = self.dimension = rows.shape[1]
         self._begin(d)
         with one_thread():  # a library's sums depend on how many it has
-            for sums in rows.passes(_sums_of_block, width=width_of_sums(rows.shape[0], d, rows.numbers)):
-                self._take(*sums)
+            width = width_of_sums(rows.shape[0], d, rows.numbers)
+            self.__dict__.update(rows.fold(_with_block, self, _sums_of_block, width=width).__dict__)
 
     def _take(self, quadratic: np.ndarray, linear: np.ndarray, square: float, weight: float, rows: int, depth: int) -> None:
         for total, carried, part in (
@@ -216,6 +216,11 @@ def add_carefully(total: np.ndarray, carried: np.ndarray, part: np.ndarray) -> N
     back = fresh - total
     carried += (total - (fresh - back)) + (part - back)
     total[...] = fresh
+
+
+def _with_block(total: Summation, sums: tuple[Any, ...]) -> Summation:
+    total._take(*sums)
+    return total
 
 
 def _sums_of_block(rows: Rows, low: int, high: int) -> tuple[np.ndarray, np.ndarray, float, float, int, int]:

@@ -21,6 +21,7 @@ from tiebreak.rows.cluster import Cluster, bytes_of
 from tiebreak.rows.pieces import Facts, Unfit, merged
 
 AHEAD = 2  # takes at the same time in the background
+LITTLE_BYTES = 1 << 25  # results of a pass that are all fetched, and added here
 MOST_BYTES = 1 << 28  # results of a pass that are fetched together
 FEW = 16  # partitions whose results are fetched together as long as their size is not known
 VECTOR_CHUNK = 1 << 20  # entries of the chunks that targets and weights in memory are sent in
@@ -122,30 +123,75 @@ class Partitions:
         width : float
             About how many numbers the result of a block has; known after the first pass with the same functions.
         """
-        parts: list[Any] = self._futures
-        what: Callable[[int], str] = self.what
-        if step > self.grain and len(parts) > 1:
-            edges = [*range(0, self.shape[0], step), self.shape[0]]
-            sizes = [high - low for low, high in pairwise(self.edges)]
-            parts, what = self._regrouped(sizes, edges), lambda k: f"rows {edges[k]} to {edges[k + 1] - 1}"
-        shared = self.cluster.share((function, arguments))
-        kind = function, *(each for each in arguments if callable(each))
-        guess = 8.0 * width * self.shape[0] / (step * len(parts))
-        together = max(int(MOST_BYTES / max(self._sizes.get(kind, guess), 1.0)), 1)
-        together = together if kind in self._sizes else min(together, FEW)
-        groups = [range(low, min(low + together, len(parts))) for low in range(0, len(parts), together)]
-        started: dict[int, list[Any]] = {}
-        for k, group in enumerate(groups):
-            for each in groups[k : k + 2]:  # the next one runs while results of this one are fetched
-                if each.start not in started:
-                    own = parts[each.start : each.stop]
-                    started[each.start] = self.cluster.start("tiebreak-pass", pieces.run, own, shared=shared)
-            futures = started.pop(group.start)
-            found = self.cluster.collect(futures, partial(_within, what, group))
+        kind = _kind_of(function, arguments)
+        for futures, what in self._groups(function, arguments, step, self._size(kind, step, width)):
+            found = self.cluster.collect(futures, what)
             self._sizes[kind] = bytes_of(found) / len(found)
-            del futures
             for part in found:
                 yield from part
+
+    def fold(
+        self,
+        add: Callable[[Any, Any], Any],
+        total: Any,
+        function: Callable[..., list[Any]],
+        *arguments: Any,
+        step: int = 1,
+        width: float = 0.0,
+    ) -> Any:
+        """Add up what :meth:`passes` would yield, one after the other: on the workers, if it is much.
+
+        Parameters
+        ----------
+        add : callable
+            ``add(total, result)`` returns the next total, which may be the same object, changed.
+        total
+            What to begin with.
+        function, arguments, step, width
+            As in :meth:`passes`.
+        """
+        kind, count = _kind_of(function, arguments), len(self._futures)
+        size = self._size(kind, step, width)
+        if count == 1 or size * count <= LITTLE_BYTES:
+            for result in self.passes(function, *arguments, step=step, width=width):
+                total = add(total, result)
+            return total
+        total = self.cluster.share(total)
+        waiting: tuple[Any, Any] | None = None
+        for futures, what in self._groups(function, arguments, step, size):
+            for future in futures:  # each total is moved to where the next results are
+                total = self.cluster.start("tiebreak-add", pieces.folded, [future], [total], [add])[0]
+            if waiting is not None:
+                self.cluster.finish(*waiting)
+            waiting = futures, what
+        assert waiting is not None
+        self.cluster.finish(*waiting)
+        return self.cluster.collect([total], lambda _: "the sum over all partitions")[0]
+
+    def _size(self, kind: Any, step: int, width: float) -> float:
+        """Return how many bytes a pass returns for a partition, or about how many."""
+        return self._sizes.get(kind, 8.0 * width * self.shape[0] / (min(step, self.shape[0]) * len(self._futures)))
+
+    def _groups(
+        self, function: Callable[..., list[Any]], arguments: tuple[Any, ...], step: int, size: float
+    ) -> Iterator[tuple[list[Any], Callable[[int], str]]]:
+        """Yield futures of a pass, some partitions at a time, and what they are called; the next ones run meanwhile."""
+        parts: list[Any] = self._futures
+        edges = self.edges
+        if step > self.grain and len(parts) > 1:
+            edges = [*range(0, self.shape[0], step), self.shape[0]]
+            parts = self._regrouped([high - low for low, high in pairwise(self.edges)], edges)
+        shared = self.cluster.share((function, arguments))
+        together = max(int(MOST_BYTES / max(size, 1.0)), 1)
+        if _kind_of(function, arguments) not in self._sizes:
+            together = min(together, FEW)
+        lows = list(range(0, len(parts), together))
+        started = [self.cluster.start("tiebreak-pass", pieces.run, parts[:together], shared=shared)]
+        for low in lows:
+            after = parts[low + together : low + 2 * together]
+            if after:
+                started.append(self.cluster.start("tiebreak-pass", pieces.run, after, shared=shared))
+            yield started.pop(0), partial(_name, edges, low)
 
     def fingerprint(self) -> str:
         """Return a hash of all rows, which does not depend on partitions; it takes a pass over them, once."""
@@ -190,7 +236,7 @@ class Partitions:
 
     def what(self, k: int) -> str:
         """Return what partition k is called in errors."""
-        return f"partition {k} (rows {self.edges[k]} to {self.edges[k + 1] - 1})"
+        return _name(self.edges, 0, k)
 
     @property
     def bytes_moved(self) -> int:
@@ -263,8 +309,13 @@ class Partitions:
         return futures
 
 
-def _within(what: Callable[[int], str], group: range, k: int) -> str:
-    return what(group[k])
+def _kind_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the functions of a pass, on which the size of its results depends."""
+    return function, *(each for each in arguments if callable(each))
+
+
+def _name(edges: list[int], low: int, k: int) -> str:
+    return f"partition {low + k} (rows {edges[low + k]} to {edges[low + k + 1] - 1})"
 
 
 class Ahead:

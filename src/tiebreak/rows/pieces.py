@@ -5,6 +5,7 @@ These functions run as tasks. They have no effect but their result.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from collections.abc import Callable
@@ -214,6 +215,14 @@ def run(partition: Partition, shared: tuple[Callable[..., list[Any]], tuple[Any,
     """Return what a function says of the blocks of a partition, one result per block."""
     function, arguments = shared
     return function(*partition, *arguments)
+
+
+def folded(results: list[Any], total: Any, add: Callable[[Any, Any], Any]) -> Any:
+    """Return a total to which results were added in their order; the total itself stays as it is."""
+    total = copy.deepcopy(total)
+    for result in results:
+        total = add(total, result)
+    return total
 
 
 def hashes(A: Any, b: np.ndarray, w: np.ndarray, first: int, step: int) -> list[bytes]:

@@ -85,6 +85,13 @@ class DistantRows:
         step = rows_per_block(self.shape[0], self.worth(width))
         return self._partitions.passes(_run_blocks, run, step, arguments, step=step, width=width)
 
+    def fold(
+        self, add: Callable[[Any, Sums], Any], total: Any, run: Callable[..., Sums], *arguments: Any, width: float
+    ) -> Any:
+        """Return a total to which what :meth:`passes` would yield was added, block after block, where the rows are."""
+        step = rows_per_block(self.shape[0], self.worth(width))
+        return self._partitions.fold(add, total, _run_blocks, run, step, arguments, step=step, width=width)
+
     worth: Any = Rows.worth
     blocks: Any = Rows.blocks
 

@@ -59,6 +59,18 @@ class Rows(NamedTuple):
             self.shape[0], self.numbers, lambda low, high: run(self, low, high, *arguments), self.worth(width)
         )
 
+    def fold(
+        self, add: Callable[[Any, Sums], Any], total: Any, run: Callable[..., Sums], *arguments: Any, width: float
+    ) -> Any:
+        """Return a total to which what :meth:`passes` yields was added, block after block.
+
+        ``add(total, sums)`` is a function of a module, which other processes can import. It returns the next total, which
+        may be the same object, changed.
+        """
+        for sums in self.passes(run, *arguments, width=width):
+            total = add(total, sums)
+        return total
+
     def worth(self, width: float) -> float:
         """Return how many rows are as much work as to add the sums of a block."""
         return width * self.shape[0] / max(self.numbers, 1)
@@ -68,3 +80,9 @@ class Rows(NamedTuple):
         n = self.shape[0]
         step = min(rows_per_block(n, self.worth(width)), n)
         return step, -(-n // step)
+
+
+def plus(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Add an array to another one, which is returned."""
+    total += part
+    return total
