@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import signal
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import dask
 import dask.array as da
+import dask.dataframe
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 from row_clusters import local_cluster, pids, separate_cluster, until
@@ -152,6 +156,21 @@ def test_few_rows_are_taken_into_memory(client, data):
     assert model.in_memory
     x = np.ones(D)
     assert model.value(x) == LeastSquares(A[:few], b[:few], w[:few]).value(x)
+
+
+def test_dataframes_stay_on_the_workers(client, data, pair):
+    A, b, w = data
+    table = pandas.DataFrame(A, columns=[f"x{k}" for k in range(D)])
+    frame = dask.dataframe.from_pandas(table.assign(y=b, weight=w), npartitions=4)
+    model = LeastSquares(frame[list(table.columns)], frame["y"], frame["weight"])
+    x = np.ones(D)
+    assert not model.in_memory and model.value(x) == pair[0].value(x)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickle.dumps])
+def test_copies_that_would_draw_from_nowhere_are_refused(pair, duplicate):
+    with pytest.raises(TypeError, match="cannot be copied or pickled: make the objective anew"):
+        duplicate(2.0 * pair[1])
 
 
 def test_labels_are_checked_over_all_partitions(client, data):

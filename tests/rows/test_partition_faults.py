@@ -24,6 +24,7 @@ from row_clusters import (
     until,
 )
 
+from tiebreak.objectives.matrices.parts import plus
 from tiebreak.rows.errors import RowsError
 from tiebreak.rows.partitions import Partitions
 
@@ -62,6 +63,18 @@ def test_a_worker_that_is_killed_in_a_pass_changes_nothing(client, data, expecte
     assert (tmp_path / "died").exists()
     until(lambda: len(client.nthreads()) == 2)
     assert len(before & set(pids(client))) == 1
+
+
+def test_a_worker_that_is_killed_while_sums_are_added_there_changes_nothing(client, data, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr("tiebreak.rows.partitions.LITTLE_BYTES", 0)
+    until(lambda: len(client.nthreads()) == 2)
+    partitions, x = partitions_of(data, client), data[2]
+    found = partitions.fold(plus, np.zeros(D + 1), die_once, x, str(tmp_path / "died"))
+    total = np.zeros(D + 1)
+    for part in np.frombuffer(expected).reshape(-1, D + 1):
+        total += part
+    assert (tmp_path / "died").exists()
+    assert found.tobytes() == total.tobytes()
 
 
 def test_workers_that_are_killed_between_passes_change_nothing(client, data, expected):

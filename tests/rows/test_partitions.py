@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import pairwise
 
 import dask.array as da
@@ -29,6 +30,15 @@ def client():
 def data():
     rng = np.random.default_rng(0)
     return rng.standard_normal((N, D)), rng.standard_normal(N), rng.random(N), rng.standard_normal(D)
+
+
+def test_without_a_client_or_the_package_an_error_says_what_to_do(data, monkeypatch):
+    A, b = da.from_array(data[0], chunks=(900, -1)), data[1]
+    with pytest.raises(ValueError, match=r"Dask arrays need a client, and there is none: client = distributed.Client\("):
+        Partitions(A, b)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'tiebreak\[dask\]'"):
+        Partitions(A, b)
 
 
 def on_dask(A, b, w, rows, columns=-1):

@@ -21,7 +21,7 @@ from tiebreak.rows.cluster import Cluster, bytes_of
 from tiebreak.rows.pieces import Facts, Unfit, merged
 
 AHEAD = 2  # takes at the same time in the background
-LITTLE_BYTES = 1 << 25  # results of a pass that are all fetched, and added here
+LITTLE_BYTES = 1 << 26  # results of a pass that are all fetched, and added here
 MOST_BYTES = 1 << 28  # results of a pass that are fetched together
 FEW = 16  # partitions whose results are fetched together as long as their size is not known
 VECTOR_CHUNK = 1 << 20  # entries of the chunks that targets and weights in memory are sent in
@@ -29,8 +29,13 @@ LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enou
 
 
 def is_dask(value: Any) -> bool:
-    """Return whether a value is a Dask array; Dask is not imported for it."""
-    return type(value).__module__.startswith("dask.array")
+    """Return whether a value is a Dask array, dataframe or series; Dask is not imported for it."""
+    return type(value).__module__.startswith(("dask.array", "dask.dataframe"))
+
+
+def as_array(value: Any) -> Any:
+    """Return a Dask dataframe or series as an array, of which nothing is computed; anything else as it is."""
+    return value.to_dask_array() if type(value).__module__.startswith("dask.dataframe") else value
 
 
 class Partitions:
@@ -42,9 +47,9 @@ class Partitions:
 
     Parameters
     ----------
-    A : dask.array, (n, d)
+    A : dask.array or dask.dataframe, (n, d)
         Chunks may be arrays or SciPy sparse matrices, and of unknown size.
-    b : dask.array or array, (n,)
+    b : dask.array, series or array, (n,)
         Targets.
     sample_weight : dask.array or array, (n,), optional
         Non-negative weights, not all zero; only their ratios matter.
@@ -80,6 +85,7 @@ class Partitions:
         name: str = "b",
         coding: Callable[[Sequence[float]], tuple[float, float]] | None = None,
     ) -> None:
+        A, b, sample_weight = as_array(A), as_array(b), as_array(sample_weight)
         self.cluster = Cluster(client, timeout)
         self._pool: ThreadPoolExecutor | None = None
         self._fingerprint: str | None = None

@@ -71,6 +71,11 @@ class Distant(NamedTuple):
     def __str__(self) -> str:
         return f"{self.partitions!r}"
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "rows that stay on Dask workers cannot be copied or pickled: make the objective anew where it is used"
+        )
+
 
 class DistantRows:
     """All rows of data that are elsewhere: the same questions as those of :class:`Rows`."""
