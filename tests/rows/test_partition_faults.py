@@ -146,7 +146,7 @@ def test_a_task_that_exceeds_the_memory_of_its_worker_is_an_error(data, expected
     from distributed import Client
 
     with (
-        separate_cluster(tmp_path, "--memory-limit", "600MB", failures=0) as (place, _),
+        separate_cluster(tmp_path, "--memory-limit", "800MB", failures=0) as (place, _),
         Client(scheduler_file=place) as client,
     ):
         partitions = partitions_of(data, client)
