@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import math
+import signal
+import sys
 
 import numpy as np
 import pytest
 
 from tiebreak import L2Ball, LeastSquares, Problem, SquaredNorm, Status, minimize
-from tiebreak.engine import interpreted, kernel
+from tiebreak.engine import callouts, interpreted, kernel
 from tiebreak.engine.callouts import _served, call_out, handle_for, take_failure
 
 
@@ -54,6 +56,46 @@ def test_an_exception_is_kept_and_all_later_calls_are_told_nan():
     assert len(calls) == 1
     assert isinstance(take_failure(), KeyError)
     assert take_failure() is None
+
+
+@kernel
+def ask_late(handle, delay, x, out):
+    total = 0.0
+    for k in range(delay):
+        total = math.sin(total + k)
+    out[0] = total
+    return call_out(handle[0], 0, 0, 0, 0, x, out) + call_out(handle[0], 0, 0, 0, 0, x, out)
+
+
+class Alarm(Exception):
+    pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_signal_that_arrives_in_compiled_code_is_not_lost(ours, monkeypatch):
+    """It is raised before the first line of the call, which then has no answer: the loop must not take one from nowhere."""
+    monkeypatch.setattr(sys, "unraisablehook", callouts._keep_what_cuts_short if ours else lambda raised: None)
+    calls = []
+
+    def answer(x, out, *numbers):
+        calls.append(numbers)
+        return 1.0
+
+    def ring(number, frame):
+        raise Alarm
+
+    handle, x = handle_for(answer), np.zeros(1)
+    assert ask_late(handle, 1, x, x) == 2.0
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert math.isnan(ask_late(handle, 10_000_000, x, x))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(calls) == 2
+    assert type(take_failure()) is (Alarm if ours else KeyboardInterrupt)
 
 
 def test_a_handle_that_nobody_holds_is_forgotten():

@@ -96,6 +96,7 @@ class Run:
         steps, began = 0 if problem.compiled else 2, self.clock.counted
         x = problem.center if problem.compiled else self.task.x
         rehearsal = problem._replace(upper=problem.upper.rehearsal(), lower=problem.lower.rehearsal())
+        take_failure()  # of a run that was cut short before it could
         for method in self.phases.methods:
             plan = method.plan(rehearsal)
             with contextlib.suppress(OracleError):  # the run itself will meet it

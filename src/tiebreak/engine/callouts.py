@@ -4,7 +4,8 @@ A loop passes a *handle*, a whole number by which Python knows whom to ask, some
 two microseconds. Compiled code finds the entry by its name, so that it can be stored on disk.
 
 An exception cannot pass through compiled code. It is kept, the loop is told NaN, as are all calls after it, and whoever
-called the loop takes it by :func:`take_failure`.
+called the loop takes it by :func:`take_failure`. A signal that arrives while compiled code runs, such as that of Ctrl-C, is
+raised as soon as Python is called, before any of its lines: then the call has no answer, and the loop calls again to say so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from numba.extending import overload
 SYMBOL = "tiebreak_call_out"
 
 NO_HANDLE = np.zeros(1, dtype=np.int64)  # of those whom nobody asks
+CUT_SHORT = -1  # what a loop gives for a handle after a call without an answer
 
 _served: dict[int, Callable[..., float]] = {}
 _counter = itertools.count(1)
@@ -68,9 +71,27 @@ def call_out(handle: int, a: int, b: int, c: int, d: int, x: np.ndarray, out: np
         return math.nan
 
 
-def _entry(handle: int, a: int, b: int, c: int, d: int, x: int, n: int, out: int, m: int, kind: int) -> float:
-    number = ctypes.c_double if kind == 0 else ctypes.c_int64
-    return call_out(handle, a, b, c, d, _array(number, x, n), _array(number, out, m))
+def _entry(handle: int, a: int, b: int, c: int, d: int, x: int, n: int, out: int, m: int, kind: int, answered: int) -> float:
+    if handle == CUT_SHORT:
+        if getattr(_state, "failure", None) is None:  # it was raised where another hook than ours took it
+            _state.failure = KeyboardInterrupt()
+        answer = math.nan
+    else:
+        number = ctypes.c_double if kind == 0 else ctypes.c_int64
+        answer = call_out(handle, a, b, c, d, _array(number, x, n), _array(number, out, m))
+    ctypes.c_int64.from_address(answered).value = 1
+    return answer
+
+
+def _keep_what_cuts_short(raised: Any, others: Callable[[Any], Any] = sys.unraisablehook) -> None:
+    """Keep what was raised in a call outside of its ``try``, which ctypes would only print."""
+    if raised.object is not _entry:
+        others(raised)
+    elif getattr(_state, "failure", None) is None:
+        _state.failure = raised.exc_value
+
+
+sys.unraisablehook = _keep_what_cuts_short
 
 
 def _array(number: Any, address: int, size: int) -> np.ndarray:
@@ -81,10 +102,11 @@ def _array(number: Any, address: int, size: int) -> np.ndarray:
 
 _WHOLE = ctypes.c_int64
 _ARRAY = ctypes.c_void_p, _WHOLE
-_address = ctypes.CFUNCTYPE(ctypes.c_double, *([_WHOLE] * 5), *_ARRAY, *_ARRAY, _WHOLE)(_entry)
+_address = ctypes.CFUNCTYPE(ctypes.c_double, *([_WHOLE] * 5), *_ARRAY, *_ARRAY, _WHOLE, ctypes.c_void_p)(_entry)
 llvmlite.binding.add_symbol(SYMBOL, ctypes.cast(_address, ctypes.c_void_p).value)
 _external = types.ExternalFunction(
-    SYMBOL, types.float64(*([types.int64] * 5), types.uintp, types.int64, types.uintp, types.int64, types.int64)
+    SYMBOL,
+    types.float64(*([types.int64] * 5), types.uintp, types.int64, types.uintp, types.int64, types.int64, types.uintp),
 )
 
 
@@ -93,6 +115,10 @@ def _call_out(handle, a, b, c, d, x, out):
     kind = 0 if x.dtype == types.float64 else 1
 
     def compiled(handle, a, b, c, d, x, out):
-        return _external(handle, a, b, c, d, x.ctypes.data, x.size, out.ctypes.data, out.size, kind)
+        x_at, out_at, answered = x.ctypes.data, out.ctypes.data, np.zeros(1, dtype=np.int64)
+        answer = _external(handle, a, b, c, d, x_at, x.size, out_at, out.size, kind, answered.ctypes.data)
+        while answered[0] == 0:
+            answer = _external(CUT_SHORT, 0, 0, 0, 0, x_at, 0, out_at, 0, kind, answered.ctypes.data)
+        return answer
 
     return compiled
