@@ -233,6 +233,11 @@ class Solver:
         self._fall = self.improve()
         return False
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether the gap is small enough, and more than rounding."""
+        return ENOUGH * self.noise < self.gap <= self.enough
+
     def refine(self) -> bool:
         """Look more closely from now on; return False if there is no way to."""
         found = [level.refine() for level in self.levels]
