@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.active import corral
-from tiebreak.active.levels import GROWTH, Level, Place
+from tiebreak.active.images import GROWTH
+from tiebreak.active.levels import Level, Place
 from tiebreak.active.line import least_along
 from tiebreak.active.prices import Prices
 from tiebreak.active.slots import Candidate, Slots
