@@ -223,6 +223,69 @@ def test_an_iterate_of_another_method_is_a_first_point():
     assert result.upper == pytest.approx(minimize(SQUARES, "active-set").upper, rel=1e-5)
 
 
+def wide_problem(center: float = 0.3) -> Problem:
+    """Fewer rows than columns: many minimisers of g, and the one next to a point is wanted."""
+    rng = np.random.default_rng(5)
+    A, x = rng.standard_normal((20, 120)), rng.standard_normal(120)
+    return Problem(SquaredNorm(center * rng.standard_normal(120)), LeastSquares(A, A @ x), L1Ball(60.0))
+
+
+def test_it_begins_at_the_minimiser_of_a_squared_distance_unless_a_point_is_given():
+    problem, method = wide_problem(), ActiveSet()
+    plan, nearest = method.plan(problem), problem.domain.project(problem.upper.center)
+    state = method.start(problem, plan, problem.center)
+    np.testing.assert_allclose(state.course.solver.x, nearest, atol=1e-14)
+    np.testing.assert_array_equal(method.answer(state), problem.center)  # which the first record is of
+    given = np.full(120, 0.1)
+    np.testing.assert_allclose(method.start(problem, plan, given).course.solver.x, given, atol=1e-14)
+    alone = ActiveSet(level="lower").start(problem, plan, problem.center)
+    np.testing.assert_array_equal(alone.course.solver.x, problem.center)
+
+
+def test_beginning_at_the_minimiser_of_f_saves_passes_where_the_set_binds():
+    rng, n, d, support = np.random.default_rng(5), 20, 120, 12
+    A, x, normal = rng.standard_normal((n, d)), np.zeros(d), rng.uniform(-0.9, 0.9, d)
+    x[:support], normal[:support] = rng.uniform(0.5, 1.5, support), 1.0
+    center = x + 10.0 * normal + 0.1 * A.T @ rng.standard_normal(n)
+    problem = Problem(SquaredNorm(center), LeastSquares(A, A @ x), L1Ball(x.sum()))
+    near = minimize(problem, "active-set")
+    far = minimize(problem, "active-set", x0=np.nextafter(problem.center, 1.0))
+    assert near.status is far.status is Status.SOLVED
+    assert near.upper == pytest.approx(far.upper, rel=1e-6)
+    passes = []
+    for result in (near, far):
+        close = np.abs(result.history.upper - near.upper) <= 1e-4 * near.upper
+        good = close & (result.history.lower <= 1e-4 * result.history.lower[0])
+        passes.append(result.history.lower_queries[np.argmax(good)])
+    assert passes[0] < 0.5 * passes[1]
+
+
+# Another method before it
+
+
+def test_another_method_may_find_its_first_point_in_few_passes():
+    problem = wide_problem()
+    plain = minimize(problem, "active-set", max_queries=60_000)
+    result = minimize(problem, ActiveSet(initial=tiebreak.PBAPG()), max_queries=60_000)
+    assert [phase.name for phase in result.settings["phases"]] == ["pb-apg", "active-set"]
+    seeking = result.history.phase == 0
+    drawn = (result.history.upper_queries + result.history.lower_queries)[seeking]
+    assert 20 * 21 <= drawn[-1] <= 24 * 21
+    assert result.status is Status.SOLVED
+    assert result.upper == pytest.approx(plain.upper, rel=1e-6)
+    assert result.lower_gap_bound <= 1e-12
+
+
+@pytest.mark.parametrize("stop", [2, 4, 8])
+def test_a_run_that_is_stopped_before_or_after_its_first_point_ends_with_the_same_bits(stop, tmp_path):
+    problem, method, records, path = wide_problem(), ActiveSet(initial=tiebreak.PAVR()), [], tmp_path / "run.npz"
+    whole = minimize(problem, method, max_queries=60_000)
+    minimize(
+        problem, method, max_queries=60_000, callback=lambda s: records.append(s) or len(records) == stop, checkpoint=path
+    )
+    same(minimize(problem, method, max_queries=60_000, checkpoint=path), whole)
+
+
 @pytest.mark.parametrize(("before", "after"), [(1e-3, 2e-3), (2e-3, 1e-3), (0.0, 1e-3), (1e-3, 0.0)])
 def test_a_result_for_another_tolerance_saves_passes(before, after):
     first = minimize(SQUARES._replace(tolerance=before), "active-set")

@@ -8,14 +8,17 @@ from conftest import linear_data
 
 from tiebreak import (
     FISTA,
+    PAVR,
     PBAPG,
     SBCGF,
     SBCGI,
     ActiveSet,
     Auto,
     Birkhoff,
+    Box,
     CGBiO,
     FiniteSum,
+    KSparse,
     L1Ball,
     L2Ball,
     LeastSquares,
@@ -95,6 +98,7 @@ def test_the_choice_follows_the_problem_and_the_budget():
     assert chosen(Problem(SquaredNorm(), Logistic(tall.matrix.array[:500], np.sign(tall.targets[:500])), L1Ball(1.0))) == (
         "active-set"
     )
+    assert chosen(Problem(large, tall, KSparse(2, 1.0, 4))) == "pavr"  # a set of many corners
     plain, few = (FiniteSum(n, 4, large.value_and_gradient, convex=True) for n in (400, 4))  # no curvature is known
     assert chosen(Problem(SquaredNorm(), plain, L1Ball(1.0))) == "pb-apg"  # which begins with an estimate
     assert chosen(Problem(plain, large, Birkhoff(2))) == "sbcgf"  # no projection
@@ -104,6 +108,23 @@ def test_the_choice_follows_the_problem_and_the_budget():
         assert chosen(Problem(rough, large, L1Ball(1.0))) == "pb-apg"
         assert chosen(Problem(rough, large, L1Ball(1.0), keep=0.9)) == by_cuts
         assert chosen(Problem(rough, large, Birkhoff(2))) == by_cuts
+
+
+def test_steps_with_projections_come_before_an_active_set_that_takes_long():
+    rng = np.random.default_rng(0)
+    wide = LeastSquares(rng.standard_normal((40, 300)), rng.standard_normal(40))
+    box = Problem(SquaredNorm(), wide, Box(-1.0, 1.0, 300))
+
+    def first(problem, **budget):
+        method = Auto().for_problem(problem, Budget(**budget))
+        assert isinstance(method, ActiveSet)
+        return method.initial
+
+    assert isinstance(first(box), PAVR)
+    assert isinstance(first(box, queries=240 * 41), PAVR)
+    assert first(box, queries=200 * 41) is None  # they would take more than a tenth
+    assert first(box._replace(tolerance=0.1)) is None
+    assert first(box._replace(domain=L1Ball(1.0))) is None
 
 
 @pytest.mark.parametrize("method", AUTOMATIC, ids=lambda method: method.name)

@@ -8,6 +8,7 @@ where ḡ ≥ g* is the least g seen; at x_λ the last term vanishes up to round
 
 - An exact tie (ε = 0) is the end of the path, λ → ∞: λ grows until the bound meets f(x_λ), or until λ times what rounding
   leaves of the last term is more than what a larger λ gains.
+  Where g alone takes many cycles, some λ come before (``detour.py``).
 - A near tie (ε > 0) has a finite λ, at which g(x_λ) reaches the level g* + ε. It is bracketed, and the points of both ends
   are mixed into one on the level; the search ends when its f meets the bound. If g is below the level even where f is least,
   the level does not matter.
@@ -22,8 +23,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tiebreak.active import corral
+from tiebreak.active import corral, kept
 from tiebreak.active.bracket import Bracket, End
+from tiebreak.active.detour import Detour
 from tiebreak.active.gathering import LEVELS, Gathering
 from tiebreak.active.solver import Solver
 from tiebreak.domains.rounding import quiet
@@ -51,13 +53,6 @@ MOST_ROOM = 0.5  # share of the tolerance that is left so at most
 RESOLVED = 10.0  # tolerance, in units of that, below which a near tie is taken for an exact one
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-10, 1e14  # λ beyond which only one level counts, in the same units
 MOST_STAGES = 50  # stages of a search for a level
-MOST_MEMORY = 2**26  # bytes that are kept for a run that continues from a result
-
-NUMBERS = (  # those that a checkpoint keeps
-    *("weight", "arrived", "finished", "least", "floor", "upper_floor", "excess", "stages"),
-    *("tolerance", "falling", "middle_fall", "again", "growth", "sharpest", "noise", "blur", "asks_f", "asked_f", "range"),
-    *("upper", "free", "recalled"),
-)
 
 
 class Course:
@@ -92,7 +87,7 @@ class Course:
         self.gathering = Gathering(problem, samples, LEVELS[1:] if alone else LEVELS)
         self.under_way = False  # whether there is a solver
         if self.gathering.done:
-            self._set_out(problem, x)
+            self.set_out(problem, x)
         self.weight = math.inf
         self.arrived = self.finished = False
         self.answer = x.copy()
@@ -116,8 +111,10 @@ class Course:
         self.sharpest = math.nan  # the last λ that rounding did not blur; of a near tie, the one that proves most
         self.witness = x.copy()  # x_λ that bounds f*(ε) best, for the sharpest λ
         self.recalled = False  # whether it continues towards another level, with few stages to come
+        self.detour = Detour(possible=not alone and problem.tolerance == 0.0 and self._keep >= 1.0)
 
-    def _set_out(self, problem: Problem, x: np.ndarray) -> None:
+    def set_out(self, problem: Problem, x: np.ndarray) -> None:
+        """Begin at a point of a problem without streams."""
         self.solver, self._problem, self.under_way = Solver(problem, x, self._alone), problem, True
         drawn, levels = self.gathering.collected, {name: getattr(problem, name) for name in LEVELS}
         sizes = [0 if name in drawn or level.endless else level.n_samples for name, level in levels.items()]
@@ -139,13 +136,13 @@ class Course:
         corral.rehearse()  # compiled, as a rule before the run begins
         self.gathering.draw(keys)
         if self.gathering.done:
-            self._set_out(self.gathering.problem, self.answer)
+            self.set_out(self.gathering.problem, self.answer)
 
     def make_do(self) -> bool:
         """Set out with what was drawn so far; return False if it is nothing."""
         if not self.gathering.settle():
             return False
-        self._set_out(self.gathering.problem, self.answer)
+        self.set_out(self.gathering.problem, self.answer)
         return True
 
     @quiet
@@ -154,11 +151,14 @@ class Course:
         if self.arrived:
             self._depart()
         if not self.stage():
-            if math.isinf(self.weight):
+            if math.isinf(self.weight) and self.detour.kept is None:
                 self.answer = self.solver.x
+                self.detour.watch(self.solver)
             return
         self.stages += 1
-        if math.isinf(self.weight):
+        if self.detour.taken:
+            self._arrive_on_detour()
+        elif math.isinf(self.weight):
             self._arrive_at_minimiser_of_g()
         elif self.weight == 0.0:
             self._arrive_at_minimiser_of_f()
@@ -200,8 +200,15 @@ class Course:
         self.answer = self.solver.x
         if self._alone:
             self.finished = not self._looks_closer()
-            return
-        self.measure()
+        elif self.solver.is_rough:
+            self.detour.begin(self._fall(*self.solver.evaluate(0, self.answer)), self.solver.seen.g)
+        else:
+            self.measure()
+
+    def _arrive_on_detour(self) -> None:
+        """Take x_λ for the answer so far."""
+        self.answer = self.solver.x
+        self.detour.arrive(self.solver, self._slack()[2])
 
     def _see_least(self) -> None:
         """Look at the minimiser of g again."""
@@ -294,13 +301,21 @@ class Course:
 
     def _depart(self) -> None:
         """Choose the next λ."""
-        if self.asks_f:
+        if self.detour.taken:
+            self.aim(self.detour.next_weight())
+            self.solver.enough = self.detour.enough * self.solver.weight[0]
+        elif self.detour.back:
+            self.detour.back = False
+            self.aim(math.inf)
+        elif self.asks_f:
             self.aim(0.0)
         elif not self.is_tie and self.bracket.trail:
             self.aim(self.bracket.next_weight(self.level, self.floor))
         elif math.isinf(self.weight) or self.weight == 0.0 or self.again:
             self.again = False
-            self.aim(self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
+            reached = self.detour.end(self.solver)
+            self.answer = self.solver.x if reached else self.answer
+            self.aim(reached or self.unit * (FIRST_WEIGHT if self.is_tie else 1.0))
         else:
             self.aim(FALL * self.weight if self.falling else self.growth * self.sharpest)
 
@@ -397,40 +412,7 @@ class Course:
 
     # On disk, and from one run to the next
 
-    def stored(self) -> dict[str, np.ndarray]:
-        """Return all of this as arrays."""
-        numbers = [float(getattr(self, name)) for name in NUMBERS]
-        kept = {
-            **self.gathering.stored(),
-            **self.bracket.stored(),
-            "course.numbers": np.array([*numbers, *self.units]),
-            "course.answer": self.answer,
-            "course.minimiser": self.minimiser,
-            "course.witness": self.witness,
-        }
-        return {**kept, **self.solver.stored()} if self.under_way else kept
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over what :meth:`stored` returned."""
-        self.gathering.restore(arrays)
-        if self.gathering.done and not self.under_way:
-            self._set_out(self.gathering.problem, arrays["course.answer"])
-        *numbers, f_unit, g_unit = arrays["course.numbers"].tolist()
-        for name, value in zip(NUMBERS, numbers, strict=True):
-            setattr(self, name, type(getattr(self, name))(value))
-        self.units, self.answer = [f_unit, g_unit], arrays["course.answer"]
-        self.minimiser, self.witness = arrays["course.minimiser"], arrays["course.witness"]
-        if self.under_way:
-            self.bracket.restore(arrays, self.solver.levels)
-            self.solver.restore(arrays)
-
-    @property
-    def memory(self) -> dict[str, np.ndarray] | None:
-        """What a course of the same problem, with any tolerance, can continue from; None if that is not known yet."""
-        if self.gathering.collected or not self.under_way or not self.bracket.trail:
-            return None
-        kept = self.stored()
-        return kept if sum(array.nbytes for array in kept.values()) <= MOST_MEMORY else None
+    stored, restore, memory = kept.stored, kept.restore, property(kept.memory)
 
     def recall(self, memory: Mapping[str, np.ndarray]) -> None:
         """Continue from the memory of a course of the same problem: where it ended, or towards another level."""

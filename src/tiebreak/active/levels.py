@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.active.images import GROWTH
 from tiebreak.active.terms import Pair, Points, Term
-from tiebreak.domains.atoms import Atom, atom_of
-
-GROWTH = 1.5  # factor by which room for atoms grows
+from tiebreak.domains.atoms import Atom
 
 
 class Place(NamedTuple):
@@ -39,7 +38,7 @@ class Level:
     def __init__(self, terms: list[Term]) -> None:
         self.terms, self.known, self.refined = terms, 0, False
         self.quadratic = all(term.quadratic for term in terms)
-        self._images = [np.zeros((term.size, 0), order="F") for term in terms]  # one column per slot, and room for more
+        self._stores = [term.store() for term in terms]
         self._gram = np.zeros((0, 0))
         self._curved = 0  # slots whose curvature is known
         self._bends: list[np.ndarray] = []  # per term, the curvature of each entry of an image at the last look
@@ -64,32 +63,28 @@ class Level:
     @property
     def images(self) -> list[np.ndarray]:
         """The images of all known slots, per term."""
-        return [image[:, : self.known] for image in self._images]
+        return [store.array for store in self._stores]
 
     def add(self, atoms: Sequence[Atom]) -> None:
         """Add the images of further atoms."""
         if not atoms:
             return
-        after = self.known + len(atoms)
-        for k, term in enumerate(self.terms):
-            if after > self._images[k].shape[1]:
-                roomy = np.empty((term.size, int(GROWTH * after)), order="F")
-                roomy[:, : self.known] = self._images[k][:, : self.known]
-                self._images[k] = roomy
-            self._images[k][:, self.known : after] = term.images(atoms)
-        self.known = after
+        for store in self._stores:
+            store.add(atoms)
+        self.known += len(atoms)
 
     def keep(self, slots: np.ndarray) -> None:
         """Forget all slots but some."""
         own, curved = slots[slots < self.known], slots[slots < self._curved]
-        for image in self._images:
-            image[:, : own.size] = image[:, own]
+        for store in self._stores:
+            store.keep(own)
         self._gram = self._gram[np.ix_(curved, curved)]
         self.known, self._curved = own.size, curved.size
 
     def look(self, x: np.ndarray, weights: np.ndarray, gradient: np.ndarray) -> float:
         """Return the value at the mean x of the atoms in all slots, and add the gradient."""
-        found = [term.look(x, image @ weights, gradient) for term, image in zip(self.terms, self.images, strict=True)]
+        images = self.image(weights)
+        found = [term.look(x, image, gradient) for term, image in zip(self.terms, images, strict=True)]
         self._bends = [bends for _, bends in found]
         return math.fsum(value for value, _ in found)
 
@@ -107,8 +102,8 @@ class Level:
             self._gram = roomy
         if first < known:
             rows = np.zeros((known - first, known))
-            for image, bends in zip(self.images, self._bends, strict=True):
-                rows += (image[:, first:] * bends[:, None]).T @ image
+            for store, bends in zip(self._stores, self._bends, strict=True):
+                rows += store.gram(first, bends)
             self._gram[first:known, :known] = rows
             self._gram[:first, first:known] = rows[:, :first].T
             self._curved = known
@@ -120,13 +115,11 @@ class Level:
 
     def bend_along(self, way: np.ndarray) -> float:
         """Return the curvature along a direction, at the last look."""
-        atom = [atom_of(way)]
-        squares = zip((term.images(atom)[:, 0] for term in self.terms), self._bends, strict=True)
-        return math.fsum(float(bends @ (image * image)) for image, bends in squares)
+        return math.fsum(term.bend_along(way, bends) for term, bends in zip(self.terms, self._bends, strict=True))
 
     def image(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the image of a combination of the atoms in all slots, per term."""
-        return [image @ weights for image in self.images]
+        return [store.mean(weights) for store in self._stores]
 
     def along(self, start: Place, way: Place, step: float) -> tuple[float, float]:
         """Return value and slope at a step from a place along a way."""
@@ -143,6 +136,6 @@ class Level:
 
     def restore(self, atoms: Sequence[Atom], gram: np.ndarray) -> None:
         """Take over what :meth:`stored` returned of these atoms, of which the last may have no images yet."""
-        self.known = self._curved = 0
+        self.known, self._stores = 0, [term.store() for term in self.terms]
         self.add(atoms)
         self._gram, self._curved = gram, len(gram)

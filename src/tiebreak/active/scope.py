@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from tiebreak.active.gathering import is_summable
 from tiebreak.active.solver import MOST_ATOMS
-from tiebreak.active.terms import is_summed, terms_of
+from tiebreak.active.terms import Points, is_summed, terms_of
+from tiebreak.domains import KSparse, projects
 from tiebreak.domains.atoms import blocks, has_vertices
+from tiebreak.objectives import Scaled, SquaredNorm
 from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 
 LEAST_PASSES, LEAST_SUMMED = 10, 3  # passes over rows with which the active set is worth a try, and where one sums them up
 SHARE_OF_STREAMS = 10.0  # queries of a problem with a stream, in units of what its other level takes
 LARGEST = 1e60  # size of sets and data beyond which products of some of them may overflow
+MOST_FIRST_ATOMS = 1500  # entries of a point to begin at, about as many as its atoms
 MOST_BLOCKS = 20_000  # factors of a product of sets that are handled one by one
+SOME_BLOCKS = 300  # factors from which on a cycle takes much longer than a pass over rows that are not summed up
 MANY_BLOCKS = 1000  # factors from which on other methods are faster: each has atoms of its own
+MANY_CORNERS = (KSparse,)  # sets with so many corners that the right ones take hundreds of cycles to find
 
 
 def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str:
@@ -42,6 +49,29 @@ def refusal(problem: Problem, levels: Sequence[str] = ("upper", "lower")) -> str
     return ""
 
 
+def nearest(problem: Problem) -> np.ndarray | None:
+    """Return the minimiser of f, if it is found without passes over data: f is a squared distance, and Z has a projection.
+
+    Where the boundary of Z binds, it has most atoms of the answer. Where passes over g are free, it is not worth it.
+    """
+    lower, upper, domain = problem.lower, problem.upper, problem.domain
+    if lower.endless or is_summed(lower) or not (isinstance(upper, (SquaredNorm, Scaled)) and projects(domain)):
+        return None
+    terms = terms_of(upper, problem.dimension)
+    if len(terms) > 1 or not isinstance(terms[0], Points):
+        return None
+    x = domain.project(terms[0].center)
+    return x if np.count_nonzero(x) <= MOST_FIRST_ATOMS else None
+
+
+def takes_long(problem: Problem) -> bool:
+    """Return whether a cycle takes much longer than a pass over the data, so that other methods are near an answer before.
+
+    Each factor of a product of sets has atoms of its own.
+    """
+    return len(blocks(problem.domain, problem.dimension)) >= SOME_BLOCKS and not is_summed(problem.lower)
+
+
 def fits(problem: Problem, passes: float, queries: float = math.inf) -> bool:
     """Return whether the active set can solve a problem in some passes over its data, and in the memory that it may take.
 
@@ -50,14 +80,13 @@ def fits(problem: Problem, passes: float, queries: float = math.inf) -> bool:
     if not (problem.upper.convex and problem.lower.convex) or refusal(problem):
         return False
     d = problem.dimension
-    if len(blocks(problem.domain, d)) > MANY_BLOCKS:
+    parts = blocks(problem.domain, d)
+    if len(parts) > MANY_BLOCKS or any(isinstance(part.domain, MANY_CORNERS) for part in parts):
         return False
     levels = [level for level in (problem.upper, problem.lower) if not level.endless]
     terms = [term for level in levels for term in terms_of(level, d)]
-    if len(levels) < 2:  # a stream has as many samples as there are variables, or more
-        atoms = d + len(blocks(problem.domain, d))
-    else:
-        atoms = min(sum(term.size for term in terms), d) + len(blocks(problem.domain, d))
+    # A stream has as many samples as there are variables, or more.
+    atoms = (d if len(levels) < 2 else min(sum(term.size for term in terms), d)) + len(parts)
     total = sum(level.n_samples for level in levels)
     if len(levels) < 2:
         return atoms <= MOST_ATOMS and queries >= SHARE_OF_STREAMS * LEAST_PASSES * total

@@ -16,8 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.active import corral
-from tiebreak.active.levels import GROWTH, Level, Place
+from tiebreak.active.images import GROWTH
+from tiebreak.active.levels import Level, Place
 from tiebreak.active.line import least_along
+from tiebreak.active.prices import Prices
 from tiebreak.active.slots import Candidate, Slots
 from tiebreak.active.terms import terms_of
 from tiebreak.active.threads import single_thread
@@ -88,7 +90,8 @@ class Solver:
 
     def __init__(self, problem: Problem, x: np.ndarray, alone: bool = False) -> None:
         d = self.dimension = problem.dimension
-        self.blocks = self._sets = blocks(problem.domain, d)
+        self._sets = blocks(problem.domain, d)
+        self._divide(self._sets)
         self._reach, self._first_reach, self._around = math.nan, math.nan, x.copy()
         self.levels = [Level([] if alone else terms_of(problem.upper, d)), Level(terms_of(problem.lower, d))]
         self.passes = np.array([level.first_passes for level in self.levels], dtype=np.int64)
@@ -97,6 +100,10 @@ class Solver:
         self.aim((0.0, 1.0))
 
     # Atoms
+
+    def _divide(self, parts: list[Block]) -> None:
+        """Take these blocks: the factors of Z, or parts of them."""
+        self.blocks, self._prices = parts, Prices(parts)
 
     def begin(self, x: np.ndarray) -> None:
         """Begin at a point, with the atoms that it is a mean of."""
@@ -123,7 +130,7 @@ class Solver:
         self._reach, self._around = reach, x
         if all(part.domain is block.domain for part, block in zip(parts, self.blocks, strict=True)):
             return False
-        self.blocks = parts
+        self._divide(parts)
         self.begin(x)
         return True
 
@@ -233,6 +240,11 @@ class Solver:
         self._fall = self.improve()
         return False
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether the gap is small enough, and more than rounding."""
+        return ENOUGH * self.noise < self.gap <= self.enough
+
     def refine(self) -> bool:
         """Look more closely from now on; return False if there is no way to."""
         found = [level.refine() for level in self.levels]
@@ -276,21 +288,8 @@ class Solver:
         """Return the gap at the last look, and remember the cheapest atoms."""
         alpha, beta = self.weight
         self.slope = alpha * self.seen.f_gradient + beta * self.seen.g_gradient
-        x, count = self.x, max(CANDIDATES, int(CANDIDATE_SHARE * self.atoms))
-        gaps, found = np.zeros(len(self.blocks)), []
-        for b, block in enumerate(self.blocks):
-            c = self.slope[block.where]
-            level = float(c @ x[block.where])
-            for k, local in enumerate(vertices(block.domain, c, count)):
-                saved = level - float(c[local.where] @ local.values)
-                if k == 0:
-                    gaps[b] = max(saved, 0.0)
-                if saved > WORTHWHILE * gaps[b]:
-                    found.append(Candidate(saved, b, Atom(block.where[local.where], local.values)))
-        self.gap = float(gaps.sum())
-        self._worth = WORTHWHILE * np.maximum(gaps, self.gap / len(self.blocks))
-        found.sort(key=lambda each: -each.saved)
-        self._candidates = [each for each in found if each.saved > self._worth[each.block]][:count]
+        count = max(CANDIDATES, int(CANDIDATE_SHARE * self.atoms))
+        self.gap, self._worth, self._candidates = self._prices.found(self.slope, self.x, count, WORTHWHILE)
         return self.gap
 
     def improve(self) -> float:
@@ -431,7 +430,7 @@ class Solver:
         alpha, beta, self.enough, self.gap, self.noise, self._reach, self._first_reach = own["aim"].tolist()
         self._around = own["around"]
         if not math.isnan(self._reach):
-            self.blocks = [Block(where, near(domain, self._around[where], self._reach)) for where, domain in self._sets]
+            self._divide([Block(where, near(domain, self._around[where], self._reach)) for where, domain in self._sets])
         self.weight = (alpha, beta)
         self._least, waited, self._fall, age, owed, widens = own["progress"].tolist()
         self._waited, self._age, self._owed, self._combined = int(waited), int(age), int(owed), 0

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from tiebreak.active.images import Columns, Entries, within
 from tiebreak.domains.atoms import Atom
 from tiebreak.engine import kernel
 from tiebreak.engine.rounding import UNIT
@@ -33,7 +34,7 @@ class Pair(NamedTuple):
 
 
 class Term:
-    """One term. An image is an array of ``size`` numbers.
+    """One term. An image, where it needs any, is an array of ``size`` numbers.
 
     Attributes
     ----------
@@ -60,8 +61,12 @@ class Term:
         """Look more closely from now on; return False if there is no way to."""
         return False
 
-    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
-        """Return the images M v of some atoms, one per column."""
+    def store(self) -> Columns | Entries:
+        """Return what is to keep what the term needs of atoms: their images M v, or their entries if it needs none."""
+        raise NotImplementedError
+
+    def bend_along(self, way: np.ndarray, bends: np.ndarray) -> float:
+        """Return the curvature along a direction, where entries of images have these."""
         raise NotImplementedError
 
     def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
@@ -112,9 +117,11 @@ class Rows(Term):
         none = np.zeros(0)
         evaluate(self.scalar, none, none, none, none, none)
 
-    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
-        low, width = self.where.start, self.matrix.shape[1]
-        return _images(self.columns, [_within(atom, low, width) for atom in atoms])
+    def store(self) -> Columns:
+        return Columns(self.size, lambda atoms: _images(self.columns, [within(atom, self.where) for atom in atoms]))
+
+    def bend_along(self, way: np.ndarray, bends: np.ndarray) -> float:
+        return float(bends @ self.image(way) ** 2)
 
     def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
         slopes, bends = np.empty_like(image), np.empty_like(image)
@@ -131,8 +138,8 @@ class Rows(Term):
 class Moments(Term):
     """The rows of a least-squares loss through H = Aᵀ W A and h = Aᵀ W b, which one pass over them has summed.
 
-    The image is that of a factor of H. It may be as inexact as it likes: what is minimised has the gradient H x − h, or that
-    of the rows themselves once it is refined. Then H is the curvature of a model whose minimiser the rows correct.
+    What is minimised has the gradient H x − h, or that of the rows themselves once it is refined. Then H is the curvature of
+    a model whose minimiser the rows correct: it may be as inexact as it likes.
     """
 
     quadratic = True
@@ -147,11 +154,11 @@ class Moments(Term):
         self._bends = np.full(self.size, factor)
 
     @functools.cached_property
-    def root(self) -> np.ndarray:
-        scales = np.sqrt(np.diag(self.hessian))
-        scales[scales == 0.0] = 1.0  # of columns of zeros
-        correlations = self.hessian / scales / scales[:, None]
-        return np.asfortranarray(scipy.linalg.cholesky(correlations + self.size * 4.0 * UNIT * np.eye(self.size)) * scales)
+    def curvature(self) -> np.ndarray:
+        """H, and what keeps rounding from making it indefinite."""
+        diagonal = np.diag(self.hessian)
+        more = self.size * 4.0 * UNIT * np.where(diagonal == 0.0, 1.0, diagonal)
+        return self.hessian + np.diag(more)
 
     @property
     def passes(self) -> int:
@@ -172,8 +179,11 @@ class Moments(Term):
         reach = float(np.sqrt(np.diag(self.hessian)) @ np.abs(x[self.where])) + math.sqrt(2.0 * abs(self.constant))
         return self.factor * 8.0 * UNIT * reach * reach  # parts that cancel may be much larger than their sum
 
-    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
-        return _images(self.root, [_within(atom, self.where.start, self.size) for atom in atoms])
+    def store(self) -> Entries:
+        return Entries(self.where, self.factor, lambda: self.curvature)
+
+    def bend_along(self, way: np.ndarray, bends: np.ndarray) -> float:
+        return self.factor * float(way[self.where] @ (self.curvature @ way[self.where]))
 
     def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = self._at(x[self.where])
@@ -192,7 +202,7 @@ class Moments(Term):
 
 
 class Points(Term):
-    """Half the squared distance to a point: the image is x itself."""
+    """Half the squared distance to a point."""
 
     quadratic = True
 
@@ -202,8 +212,11 @@ class Points(Term):
         self.largest = float(np.abs(self.center).max())
         self._bends = np.full(self.size, factor)
 
-    def images(self, atoms: Sequence[Atom]) -> np.ndarray:
-        return _dense([_within(atom, self.where.start, self.size) for atom in atoms], self.size)
+    def store(self) -> Entries:
+        return Entries(self.where, self.factor)
+
+    def bend_along(self, way: np.ndarray, bends: np.ndarray) -> float:
+        return self.factor * float(way[self.where] @ way[self.where])
 
     def look(self, x: np.ndarray, image: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
         off = x[self.where] - self.center
@@ -307,14 +320,6 @@ def _matrix(matrix: Any) -> Any:
     return np.asarray(matrix.array, dtype=np.float64)
 
 
-def _within(atom: Atom, low: int, width: int) -> Atom:
-    """Return the part of an atom that lies in a range of the variables."""
-    if low == 0 and (not atom.where.size or atom.where[-1] < width):
-        return atom
-    first, last = np.searchsorted(atom.where, [low, low + width])
-    return Atom(atom.where[first:last] - low, atom.values[first:last])
-
-
 def _images(matrix: Any, atoms: Sequence[Atom]) -> np.ndarray:
     """Return the products of a matrix with some atoms."""
     if all(atom.where.size <= 1 for atom in atoms):
@@ -326,10 +331,3 @@ def _images(matrix: Any, atoms: Sequence[Atom]) -> np.ndarray:
     for k, atom in enumerate(atoms):  # one by one: the same bits, whichever atoms come together
         images[:, k] = matrix @ atom.point(matrix.shape[1])
     return images
-
-
-def _dense(atoms: Sequence[Atom], width: int) -> np.ndarray:
-    points = np.zeros((width, len(atoms)), order="F")
-    for k, atom in enumerate(atoms):
-        points[atom.where, k] = atom.values
-    return points

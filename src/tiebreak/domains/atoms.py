@@ -10,6 +10,7 @@ the class of the set. Their defaults know :func:`~tiebreak.domains.lmo` alone.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -213,13 +214,20 @@ def on_axes(where: np.ndarray, values: np.ndarray) -> list[Atom]:
     return [Atom(at, value) if value[0] != 0.0 else Atom(at[:0], value[:0]) for at, value in entries]
 
 
-def changed(atom: Atom, where: Any, values: Any) -> Atom:
-    """Return an atom with other entries at some different indices."""
-    kept = ~np.isin(atom.where, where)
-    places, entries = np.concatenate([atom.where[kept], where]), np.concatenate([atom.values[kept], values])
-    order = np.argsort(places)
-    order = order[entries[order] != 0.0]
-    return Atom(places[order], entries[order])
+def changed(atom: Atom, where: np.ndarray, values: np.ndarray) -> list[Atom]:
+    """Return atoms that differ from one in some entries: one per row of their indices and of what is there.
+
+    Of an index that occurs twice in a row the first one counts.
+    """
+    rows = len(where)
+    places = np.concatenate([where, np.broadcast_to(atom.where, (rows, atom.where.size))], axis=1)
+    entries = np.concatenate([values, np.broadcast_to(atom.values, (rows, atom.values.size))], axis=1)
+    order = np.argsort(places, axis=1, kind="stable")
+    places, entries = (np.take_along_axis(array, order, axis=1) for array in (places, entries))
+    kept = entries != 0.0
+    kept[:, 1:] &= places[:, 1:] != places[:, :-1]
+    places, entries, ends = places[kept], entries[kept], np.cumsum(kept.sum(axis=1)).tolist()
+    return [Atom(places[low:high], entries[low:high]) for low, high in itertools.pairwise([0, *ends])]
 
 
 def distinct(atoms: Iterable[Atom], count: int) -> list[Atom]:

@@ -148,9 +148,9 @@ def vertices_birkhoff(domain: Birkhoff, c: np.ndarray, count: int) -> list[Atom]
     own = cost[rows, rows]
     i, j = np.triu_indices(n, 1)
     chosen = least((cost[i, j] - own[i]) + (cost[j, i] - own[j]), count - 1)
-    pairs = zip(i[chosen], j[chosen], strict=True)
-    ends = [[i * n + column[i], j * n + column[j], i * n + column[j], j * n + column[i]] for i, j in pairs]
-    return [first, *(changed(first, places, [0.0, 0.0, 1.0, 1.0]) for places in ends)]
+    i, j = i[chosen], j[chosen]
+    ends = np.column_stack([i * n + column[i], j * n + column[j], i * n + column[j], j * n + column[i]])
+    return [first, *changed(first, ends, np.broadcast_to([0.0, 0.0, 1.0, 1.0], ends.shape))]
 
 
 has_vertices.register(Birkhoff)(has_vertices_always)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,6 +220,23 @@ def blocks_box(domain: Box | LInfBall, dimension: int) -> list[Block]:
     return [Block(where, Box._make((lower, upper))) for where, lower, upper in sides]
 
 
+class Intervals(NamedTuple):
+    """Blocks of one variable each, as arrays."""
+
+    numbers: np.ndarray  # of the blocks
+    where: np.ndarray  # the indices of their variables
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def intervals(parts: Sequence[Block]) -> Intervals:
+    """Return those of some blocks that are intervals."""
+    numbers = [b for b, (where, domain) in enumerate(parts) if where.size == 1 and isinstance(domain, Box)]
+    where = np.array([parts[b].where[0] for b in numbers], dtype=np.int64)
+    lower, upper = np.array([np.hstack(parts[b].domain) for b in numbers]).reshape(-1, 2).T
+    return Intervals(np.array(numbers, dtype=np.int64), where, lower, upper)
+
+
 @vertices.register(LInfBall)
 @vertices.register(Box)
 @quiet
@@ -231,7 +249,7 @@ def vertices_box(domain: Box | LInfBall, c: np.ndarray, count: int) -> list[Atom
     near, far = np.where(c > 0.0, (lower, upper), (upper, lower))
     first, sides = atom_of(near), np.flatnonzero(lower < upper)
     cheapest = sides[least(np.abs(c[sides]) * (upper - lower)[sides], count - 1)]
-    return [first, *(changed(first, [i], far[[i]]) for i in cheapest)]
+    return [first, *changed(first, cheapest[:, None], far[cheapest, None])]
 
 
 @decomposed.register(LInfBall)

@@ -34,12 +34,9 @@ def exchanged(domain: Ranking, c: np.ndarray, count: int) -> list[Atom]:
         np.fill_diagonal(costs, -2.0 * part * slope)
         np.fill_diagonal(allowed, part > 0.0)
     pairs = np.flatnonzero(allowed)
-    found = [first]
-    for pair in pairs[least(costs.ravel()[pairs], count - 1)]:
-        i, j = near[pair // near.size], near[pair % near.size]
-        if i == j:
-            found.append(changed(first, [i], [-point[i]]))
-        else:
-            given = -np.copysign(parts[[j, i]], c[[i, j]]) if domain.folded else parts[[j, i]]
-            found.append(changed(first, [i, j], given))
-    return found
+    best = pairs[least(costs.ravel()[pairs], count - 1)]
+    i, j = near[best // max(near.size, 1)], near[best % max(near.size, 1)]
+    ends, given = np.column_stack([i, j]), np.column_stack([parts[j], parts[i]])
+    if domain.folded:
+        given = np.where((i == j)[:, None], -point[ends], -np.copysign(given, c[ends]))
+    return [first, *changed(first, ends, given)]

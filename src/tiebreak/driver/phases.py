@@ -85,7 +85,7 @@ class Phases:
             if (settle := planned.settles_with) is not None:
                 method = planned
         # The first point is to minimise g, whatever the tolerance.
-        before = [] if initial is None else [initial.for_problem(problem.exact)]
+        before = [] if initial is None else [initial.for_problem(problem.exact, Budget(method.seeks_for(problem)))]
         after = [] if settle is None else [settle.for_problem(problem)]
         return [*before, method, *after], len(before)
 
@@ -99,8 +99,8 @@ class Phases:
 
     def _seeking_limit(self) -> float:
         """Return how many queries the search for the first point may make."""
-        share = self._initial_share
-        return min(self.task.limits.queries * share, self._worth_of_iterations(share))
+        share, most = self._initial_share, self.method.seeks_for(self.task.problem)
+        return min(self.task.limits.queries * share, self._worth_of_iterations(share), most)
 
     def _worth_of_iterations(self, share: float) -> float:
         """Return the queries of a phase that is worth this share of a run of which the iterations are limited."""

@@ -2,8 +2,9 @@
 
 x is a mean of few atoms of Z. An iteration makes one pass over the data: it prices all atoms with the gradient, and
 minimises the quadratic model of f + λ g, exact for squares and Newton's for other losses, over the means of the active atoms
-and the cheapest others (``active/solver.py``). First g alone is minimised; then λ goes where the problem asks for
-(``active/course.py``). Each x_λ proves a floor of f* that it meets itself, up to rounding.
+and the cheapest others (``active/solver.py``). It begins at the minimiser of f, if that is known without passes over data.
+First g alone is minimised; then λ goes where the problem asks for (``active/course.py``). Each x_λ proves a floor of f* that
+it meets itself, up to rounding.
 
 Wolfe, Finding the nearest point in a polytope, Mathematical Programming 1976: one level, squares. For Newton's method on an
 active set of atoms see Halbey, Deza, Zimmer, Roux, Stellato and Pokutta, Efficient quadratic corrections for Frank-Wolfe
@@ -20,16 +21,17 @@ import numpy as np
 
 from tiebreak.active.course import Course
 from tiebreak.active.gathering import LEVELS, rows_before
-from tiebreak.active.scope import refusal
+from tiebreak.active.scope import nearest, refusal
 from tiebreak.active.terms import is_summed
 from tiebreak.engine.randomness import Keys
-from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method
+from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Cost, Method, initial
 from tiebreak.methods.parameters import declared, option, whole
 from tiebreak.problem import Problem
 
 # Passes over the data of a level that an iteration may take: a look; at the first one the curvature along a line; and where
 # g alone has been minimised three more, to see how both levels vary. Of rows that are summed up it is that, or a look.
 FIRST_PASSES, MOST_PASSES = 5, 4
+SEEKING_PASSES = 24  # passes over both levels, at most, of another method that finds the first point
 LAST_CYCLES = 200  # cycles, at most, that make an answer of what was gathered of a stream when its run ends
 MOST_SAMPLES = 1_000_000  # samples of a stream where nothing limits them
 KEPT_PASSES, KEPT_SHARE = 50, 0.02  # passes over other levels, and share of the budget, that are not spent on streams
@@ -99,6 +101,8 @@ class ActiveSet(Method):
         ("both", "lower"),
     )
 
+    initial: Method | None = initial()
+
     samples: int | None = whole(
         "For streams: how many samples to draw of each; as many as the budget allows, a million without one, if not given."
     )
@@ -117,6 +121,9 @@ class ActiveSet(Method):
     @property
     def levels(self) -> tuple[str, ...]:
         return ("lower",) if self.level == "lower" else ("upper", "lower")
+
+    def seeks_for(self, problem: Problem) -> float:
+        return SEEKING_PASSES * float(sum(getattr(problem, name).n_samples for name in self.levels))
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
@@ -145,7 +152,9 @@ class ActiveSet(Method):
         )
 
     def start(self, problem: Problem, plan: Any, x: np.ndarray) -> State:
-        return State(x.copy(), self._course(problem, x), np.zeros(1, dtype=np.int64))
+        begins_at = nearest(problem) if self.level == "both" and np.array_equal(x, problem.center) else None
+        course = self._course(problem, x if begins_at is None else begins_at)
+        return State(x.copy(), course, np.zeros(1, dtype=np.int64))
 
     def _course(self, problem: Problem, x: np.ndarray) -> Course:
         return Course(problem, x, self.level == "lower", self.samples or 1)

@@ -5,7 +5,8 @@
   below; else sampled gradients and a cut (SBCGI).
 - Squares, Huber or logistic losses of linear models over a set with atoms, and ten passes over the data or more (three for
   squares of many rows, which are summed up): an active set of atoms, which finds the answer to rounding and proves it. But
-  five thousand rows or more that are not summed up go to PAVR, if it can project and ties are exact.
+  five thousand rows or more that are not summed up go to PAVR, if it can project and ties are exact. Over boxes of hundreds
+  of sides, whose atoms are many, a tenth of the passes goes to PAVR first.
 - A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if f is convex and g
   has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG).
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
@@ -19,10 +20,10 @@ from __future__ import annotations
 
 import math
 
-from tiebreak.active.scope import fits
+from tiebreak.active.scope import fits, takes_long
 from tiebreak.active.terms import is_summed
 from tiebreak.domains import projects
-from tiebreak.methods.active_set import ActiveSet
+from tiebreak.methods.active_set import SEEKING_PASSES, ActiveSet
 from tiebreak.methods.base import NO_BUDGET, Budget, Method
 from tiebreak.methods.cutting import CGBiO
 from tiebreak.methods.parameters import declared
@@ -36,6 +37,7 @@ from tiebreak.problem import Problem
 MANY = 1000  # samples of g from which on steps from batches of them are better
 SOME, FEW_PASSES = 100, 100.0  # or so many of them, if there are fewer passes
 VERY_MANY = 5000  # samples of g from which on they are so even where an active set fits, unless it sums them up
+MANY_PASSES = 10.0 * SEEKING_PASSES  # with which some of PAVR may come before an active set that takes long
 FEWEST = 2.0  # passes over the data that methods with a projection want at least
 FEW = 64  # samples at both levels together, of which a mean is as cheap as an estimate
 FEW_NOT_CONVEX = 1000  # samples likewise, if f is not convex: its steps are longer, and estimates worse
@@ -77,7 +79,8 @@ class Auto(Method):
         steps = projects(problem.domain) and passes >= FEWEST
         by_samples = steps and g.n_samples >= VERY_MANY and not (is_summed(g) or problem.is_near)
         if fits(problem, passes) and not by_samples:
-            return ActiveSet()
+            first = steps and not problem.is_near and takes_long(problem) and passes >= MANY_PASSES
+            return ActiveSet(initial=PAVR()) if first else ActiveSet()
         if steps and (f.convex or (f.convex is False and not problem.is_near)):
             many = g.n_samples >= (MANY if passes >= FEW_PASSES else SOME)
             return PAVR() if many and f.convex else PBAPG()

@@ -86,6 +86,10 @@ class Method:
         """The method that finds a first point for this one, if it needs a good one."""
         return getattr(self, "initial", None)
 
+    def seeks_for(self, problem: Problem) -> float:
+        """Return how many samples the search for its first point may draw at most, beside its share of the budget."""
+        return math.inf
+
     @property
     def settles_with(self) -> Method | None:
         """The method that lowers g at the end of a run, from the point that this one led to."""
