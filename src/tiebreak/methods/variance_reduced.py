@@ -5,7 +5,10 @@
     y_{t+1} = Π(x_t − v_t / (c L))
 
 An epoch is as many steps as go through all rows once; the first ones are shorter. At its end x̃ becomes the mean of its y,
-and both gradients are found there exactly. For a fixed weight w these are the steps of Katyusha: Allen-Zhu, Katyusha: the
+and both gradients are found there exactly. Far from a solution a part of the rows says as much: for exact ties, the first
+epochs go through an eighth, a quarter and a half of them, and begin with a gradient of as many rows, drawn as batches are
+(Harikandeh et al., Stop wasting my gradients: practical SVRG, NeurIPS 2015; Frostig et al., Competing with the empirical
+risk minimizer in a single pass, COLT 2015). For a fixed weight w these are the steps of Katyusha: Allen-Zhu, Katyusha: the
 first direct acceleration of stochastic gradient methods, STOC 2017, with θ₁ = min(½, 2 / (e + 3)) in the e-th epoch, about
 as in Lan, Li and Zhou, A unified variance-reduced accelerated gradient method for convex optimization, NeurIPS 2019. As in
 PB-APG (``penalised.py``), w grows from stage to stage, each of which begins anew at x̃: a stage ends when the projected
@@ -48,7 +51,9 @@ MANY = 100.0  # … as many, and in between in proportion
 GROWTH = 20.0  # factor of w from one stage to the next
 SETTLED = 0.3  # share of ∇f / w, at x̃, to which the projected gradient of f / w + g has fallen when the first stage ends
 STRICTER = 0.7  # factor of that share from one stage to the next, so that f settles along the ties of g
-SHORT_EPOCHS = np.array([1, 1, 1, 1, 2, 2, 2, 2])  # lengths of the first epochs, in quarters of that of later ones
+FIRST_EPOCHS = (1 / 8, 1 / 4, 1 / 2)  # lengths of epochs, and shares of the samples in their snapshots, for exact ties; …
+SHORT_EPOCHS = (1 / 4, 1 / 4, 1 / 2, 1 / 2)  # … lengths of the next ones, with all samples …
+NEAR_EPOCHS = (1 / 4, 1 / 4, *SHORT_EPOCHS, 1 / 2, 1 / 2)  # … and of the first ones for near ties, whose g must be known
 ENOUGH = 0.5  # share of an epoch whose mean is worth more than x̃
 LEAST_MIX, MIX = 0.05, 0.25  # θ₂, the weight of x̃: at least, and in units of the share of single samples in L
 SHOWN = 1.001  # factor of L: if gradients of a batch differ by more, it is too small …
@@ -64,7 +69,9 @@ class Snapshot(NamedTuple):
     samples: np.ndarray  # the batch of all samples
     objective: Any  # F, perhaps with samples that are not equally likely, from which B is drawn
     batch_size: int  # S
-    quarter: int  # steps of the first epochs, a quarter of those of later ones
+    first: np.ndarray  # steps of the first epochs
+    parts: np.ndarray  # samples of their snapshots
+    period: int  # steps of later ones
 
 
 class SnapshotMemory(NamedTuple):
@@ -74,31 +81,38 @@ class SnapshotMemory(NamedTuple):
     exact: np.ndarray  # ∇F(x̃)
     value: np.ndarray  # F(x̃), one number
     batch: np.ndarray
+    part: np.ndarray  # what one of the first snapshots is made of
     spent: np.ndarray
 
 
 @memory_for.register
 def memory_of_snapshot(plan: Snapshot, dimension: int) -> SnapshotMemory:
-    batch, spent = np.zeros(plan.batch_size, dtype=np.int64), np.zeros(2, dtype=np.int64)
-    return SnapshotMemory(np.zeros(dimension), np.zeros(dimension), np.zeros(1), batch, spent)
+    batch, part, spent = (np.zeros(size, dtype=np.int64) for size in (plan.batch_size, plan.parts.max(), 2))
+    return SnapshotMemory(np.zeros(dimension), np.zeros(dimension), np.zeros(1), batch, part, spent)
 
 
 @cost.register
 def cost_of_snapshot(plan: Snapshot, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    short = plan.quarter * SHORT_EPOCHS.sum()  # steps of all short epochs
-    first = plan.quarter * np.append(0, SHORT_EPOCHS.cumsum())
-    begins = np.where(t < short, np.isin(t, first), (t - short) % (4 * plan.quarter) == 0)
-    exactly = np.where(begins, plan.samples.size, 0)
-    return exactly + plan.batch_size, exactly + 2 * plan.batch_size
+    ends = plan.first.cumsum()  # of the first epochs
+    since = t - ends[-1]
+    at_snapshot = np.where((since >= 0) & (since % plan.period == 0), plan.samples.size, 0)
+    for first, size in zip(ends - plan.first, plan.parts, strict=True):
+        at_snapshot = np.where(t == first, size, at_snapshot)
+    return at_snapshot + plan.batch_size, at_snapshot + 2 * plan.batch_size
 
 
 @kernel
-def take_snapshot(plan, objective, memory, x):
-    """Find the value and the gradient at x̃."""
+def take_snapshot(plan, objective, memory, x, epoch, moment):
+    """Find the value and the gradient at x̃, with which an epoch of this number begins."""
     fill(memory.exact, 0.0)
-    memory.value[0], _ = accumulate(objective, plan.samples, x, 1.0, x, 0.0, memory.exact)
-    memory.spent[0] += plan.samples.size
-    memory.spent[1] += plan.samples.size
+    n = plan.parts[epoch] if epoch < plan.parts.size else plan.samples.size
+    if n < plan.samples.size:
+        part = draw(plan.objective, moment, memory.part[:n])
+        memory.value[0], _ = accumulate(plan.objective, part, x, 1.0, x, 0.0, memory.exact)
+    else:
+        memory.value[0], _ = accumulate(objective, plan.samples, x, 1.0, x, 0.0, memory.exact)
+    memory.spent[0] += n
+    memory.spent[1] += n
     return math.isfinite(memory.value[0])
 
 
@@ -158,9 +172,10 @@ def advance(problem, state, plan, iterations, keys):
         if state.steps[0] == state.period[0]:
             if t > 0:
                 scaled(state.total, 1.0 / state.period[0], x)
-            if not take_snapshot(plan.upper, problem.upper, upper, x):
+            epoch = state.epochs[0]
+            if not take_snapshot(plan.upper, problem.upper, upper, x, epoch, Moment(keys.upper, t, 1, 0)):
                 return UPPER_NOT_FINITE
-            if not take_snapshot(plan.lower, problem.lower, lower, x):
+            if not take_snapshot(plan.lower, problem.lower, lower, x, epoch, Moment(keys.lower, t, 1, 0)):
                 return LOWER_NOT_FINITE
             open_epoch(problem.domain, state, plan)
         share = min(0.5, 2.0 / (state.epoch[0] + 3.0))
@@ -185,8 +200,9 @@ def scaled(x, factor, out):
 def open_epoch(domain, state, plan):
     """Begin an epoch at x̃, and a stage of a larger weight, if this one has done its work."""
     fill(state.total, 0.0)
-    quarters = SHORT_EPOCHS[state.epochs[0]] if state.epochs[0] < SHORT_EPOCHS.size else 4
-    state.period[0], state.steps[0] = quarters * plan.lower.quarter, 0
+    lower, number = plan.lower, state.epochs[0]
+    state.period[0] = lower.first[number] if number < lower.first.size else lower.period
+    state.steps[0] = 0
     state.epochs[0] += 1
     if state.iteration[0] == 0:
         state.weight[0], state.settled[0] = plan.weight, SETTLED
@@ -338,10 +354,11 @@ class PAVR(Method):
         assert self.batch_size is not None and self.weight is not None
         f, g = problem.upper, problem.lower
         size = min(self.batch_size, g.n_samples)
-        quarter = -(-g.n_samples // (4 * size))
-        sizes = -(-f.n_samples // (4 * quarter)), size
+        period = 8 * -(-g.n_samples // (8 * size))
+        sizes = -(-f.n_samples // period), size
         upper, lower = (
-            Snapshot(everything(level), level.evened(), each, quarter) for level, each in zip((f, g), sizes, strict=True)
+            Snapshot(everything(level), level.evened(), each, *first_epochs(problem, level.n_samples, period), period)
+            for level, each in zip((f, g), sizes, strict=True)
         )
         known = self._constants(problem)
         whole_constants, singles = known[:2], known[2:]
@@ -365,6 +382,13 @@ class PAVR(Method):
         steps = int(state.steps[0])
         if steps > ENOUGH * state.period[0]:
             state.x[:] = state.total / steps
+
+
+def first_epochs(problem: Problem, n_samples: int, period: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps of the first epochs, the later ones having a period that 8 divides, and the samples of snapshots."""
+    partial, whole = ((), NEAR_EPOCHS) if problem.is_near else (FIRST_EPOCHS, SHORT_EPOCHS)
+    steps = np.array([int(period * length) for length in (*partial, *whole)])
+    return steps, np.array([math.ceil(n_samples * share) for share in (*partial, *(1.0 for _ in whole))])
 
 
 def constants_of(problem: Problem) -> tuple[float, float, float, float]:
