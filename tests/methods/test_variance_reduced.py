@@ -170,3 +170,48 @@ def test_an_objective_without_curvature_is_taken(flat):
     levels[flat] = LeastSquares(np.zeros((3, 3)), np.ones(3))
     result = minimize(Problem(*levels.values(), L2Ball(1.0)), "pavr", max_queries=3000)
     np.testing.assert_allclose(result.x, np.full(3, 3**-0.5), atol=1e-4 if flat == "upper" else 0.1)
+
+
+# g alone
+
+
+def test_g_alone_is_minimised_without_a_look_at_f():
+    lower = tall()
+
+    def fail(x, i):
+        raise AssertionError
+
+    problem = Problem(FiniteSum(7, 20, fail, convex=False), lower, L2Ball(0.7))
+    found = PAVR(level="lower").for_problem(problem)
+    plan = found.plan(problem)
+    with interpreted():
+        state = found.start(problem, plan, np.zeros(20))
+        assert found.advance(problem, state, plan, 400, keys_of([0])) == 0
+    best = minimize(Problem(SquaredNorm(), lower, L2Ball(0.7)), "pb-apg", max_queries=4001 * 400)
+    assert lower.value(state.x) - best.lower < 1e-5 * lower.value(np.zeros(20))
+    assert found.spent(state)[0] == found.spent(state)[2] == 0
+    np.testing.assert_array_equal(found.spent(state), np.sum(found.cost(plan, np.arange(400)), axis=1))
+
+
+def test_steps_on_g_alone_are_the_same_compiled():
+    problem = Problem(SquaredNorm(), make_objective("least-squares", seed=2), L1Ball(1.5))
+    method = PAVR(batch_size=3, level="lower").for_problem(problem)
+    plan, keys = method.plan(problem), keys_of([3])
+    state = method.start(problem, plan, np.zeros(problem.dimension))
+    assert method.advance(problem, state, plan, 100, keys) == 0
+    with interpreted():
+        other = method.start(problem, plan, np.zeros(problem.dimension))
+        assert method.advance(problem, other, plan, 100, keys) == 0
+    np.testing.assert_allclose(state.x, other.x, rtol=0, atol=1e-12)
+    assert np.abs(state.x).max() > 1e-2
+
+
+def test_near_ties_of_many_rows_begin_with_steps_on_g_alone_unless_it_is_round():
+    lower = tall()  # two equal columns: g does not bend between them
+    problem = Problem(SquaredNorm(), lower, L2Ball(3.0), keep=0.99)
+    assert PAVR().for_problem(problem).initial == PAVR(level="lower")
+    round_ = LeastSquares(lower.matrix.array[:, :-1], lower.targets)
+    for other in (problem._replace(lower=round_), problem._replace(lower=tall(n=400))):
+        assert PAVR().for_problem(other).initial.name == "fista"
+    assert PAVR().for_problem(problem._replace(keep=1.0)).initial is None
+    assert minimize(problem, "pavr", max_queries=4001 * 40).within is True

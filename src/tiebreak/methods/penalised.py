@@ -33,6 +33,7 @@ from tiebreak.methods.accelerated import (
     Accelerated,
     Curvature,
     Glide,
+    against,
     given_smoothness,
     glide_on,
     look_at_both,
@@ -187,15 +188,6 @@ def close_solved_stage(penalty, state, step):
         state.steps[0] = glide.since[0] = 0
     elif against(glide.y, x, glide.previous):
         glide.since[0] = 0
-
-
-@kernel
-def against(y, x, previous):
-    """Return whether ⟨y − x, x − previous⟩ > 0."""
-    total = 0.0
-    for i in range(x.size):
-        total += (y[i] - x[i]) * (x[i] - previous[i])
-    return total > 0.0
 
 
 @declared

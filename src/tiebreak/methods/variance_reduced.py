@@ -13,7 +13,8 @@ first direct acceleration of stochastic gradient methods, STOC 2017, with θ₁ 
 as in Lan, Li and Zhou, A unified variance-reduced accelerated gradient method for convex optimization, NeurIPS 2019. As in
 PB-APG (``penalised.py``), w grows from stage to stage, each of which begins anew at x̃: a stage ends when the projected
 gradient of f / w + g at x̃ is a share of ∇f / w, 0.3 at first and less from stage to stage. No version for two levels, and
-no rate for this one, is known. For near ties the w at which g has its level is sought, from stage to stage (``levels.py``).
+no rate for this one, is known. For near ties the w at which g has its level is sought, from stage to stage (``levels.py``),
+from a point that the same steps on g alone lead to.
 
 L = L_f / w + L_g + (M_f / S_f) / w + M_g / S_g, where M is a smoothness constant of single samples and S the batch size.
 Rows of a linear model that differ much are drawn in proportion to their squared lengths, of which M is then a mean. Batches
@@ -36,14 +37,14 @@ from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
-from tiebreak.estimates import Memory, cost, memory_for
+from tiebreak.estimates import Memory
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial
 from tiebreak.methods.fitting import first_points
 from tiebreak.methods.levels import Ends, Growing, Sought, begin, changed
-from tiebreak.methods.parameters import declared, other, real, whole
+from tiebreak.methods.parameters import declared, option, other, real, whole
+from tiebreak.methods.snapshots import Ignored, Snapshot, estimate_from, snapshot_of, take_snapshot
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.methods.unknown import NOISE, checked_constants, say_estimated, smoothness_of
-from tiebreak.objectives.base import accumulate, draw, everything
 from tiebreak.problem import Problem
 
 LARGEST_FIRST = 10.0  # first w, in units of L_f / L_g, if there are few passes; 1 if there are …
@@ -51,79 +52,14 @@ MANY = 100.0  # … as many, and in between in proportion
 GROWTH = 20.0  # factor of w from one stage to the next
 SETTLED = 0.3  # share of ∇f / w, at x̃, to which the projected gradient of f / w + g has fallen when the first stage ends
 STRICTER = 0.7  # factor of that share from one stage to the next, so that f settles along the ties of g
-FIRST_EPOCHS = (1 / 8, 1 / 4, 1 / 2)  # lengths of epochs, and shares of the samples in their snapshots, for exact ties; …
-SHORT_EPOCHS = (1 / 4, 1 / 4, 1 / 2, 1 / 2)  # … lengths of the next ones, with all samples …
-NEAR_EPOCHS = (1 / 4, 1 / 4, *SHORT_EPOCHS, 1 / 2, 1 / 2)  # … and of the first ones for near ties, whose g must be known
 ENOUGH = 0.5  # share of an epoch whose mean is worth more than x̃
 LEAST_MIX, MIX = 0.05, 0.25  # θ₂, the weight of x̃: at least, and in units of the share of single samples in L
 SHOWN = 1.001  # factor of L: if gradients of a batch differ by more, it is too small …
 RAISED, TWICE = 1.05, 2.0  # … and becomes so many times what they show, and at least so many times what it was
 SHORT = 1e-7  # distance of x_t from x̃ relative to x̃, below which ratios of gradients are rounding errors
 SHORTER = 1.5  # c, by which steps are shorter than 1 / L
+MANY_ROWS, ROUND = 1000, 10.0  # samples, and ratio of curvatures of g, from which on its own steps find the first point
 LEAST_BATCH = 8  # rows of as many numbers as there are variables in a step, whose own work is then less than theirs
-
-
-class Snapshot(NamedTuple):
-    """F̂_t = F(x̃) + F_B(x_t) − F_B(x̃), with a fresh batch B, and x̃ renewed at the beginning of each epoch."""
-
-    samples: np.ndarray  # the batch of all samples
-    objective: Any  # F, perhaps with samples that are not equally likely, from which B is drawn
-    batch_size: int  # S
-    first: np.ndarray  # steps of the first epochs
-    parts: np.ndarray  # samples of their snapshots
-    period: int  # steps of later ones
-
-
-class SnapshotMemory(NamedTuple):
-    """What is known of one objective."""
-
-    direction: np.ndarray  # ∇F̂_t
-    exact: np.ndarray  # ∇F(x̃)
-    value: np.ndarray  # F(x̃), one number
-    batch: np.ndarray
-    part: np.ndarray  # what one of the first snapshots is made of
-    spent: np.ndarray
-
-
-@memory_for.register
-def memory_of_snapshot(plan: Snapshot, dimension: int) -> SnapshotMemory:
-    batch, part, spent = (np.zeros(size, dtype=np.int64) for size in (plan.batch_size, plan.parts.max(), 2))
-    return SnapshotMemory(np.zeros(dimension), np.zeros(dimension), np.zeros(1), batch, part, spent)
-
-
-@cost.register
-def cost_of_snapshot(plan: Snapshot, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    ends = plan.first.cumsum()  # of the first epochs
-    since = t - ends[-1]
-    at_snapshot = np.where((since >= 0) & (since % plan.period == 0), plan.samples.size, 0)
-    for first, size in zip(ends - plan.first, plan.parts, strict=True):
-        at_snapshot = np.where(t == first, size, at_snapshot)
-    return at_snapshot + plan.batch_size, at_snapshot + 2 * plan.batch_size
-
-
-@kernel
-def take_snapshot(plan, objective, memory, x, epoch, moment):
-    """Find the value and the gradient at x̃, with which an epoch of this number begins."""
-    fill(memory.exact, 0.0)
-    n = plan.parts[epoch] if epoch < plan.parts.size else plan.samples.size
-    if n < plan.samples.size:
-        part = draw(plan.objective, moment, memory.part[:n])
-        memory.value[0], _ = accumulate(plan.objective, part, x, 1.0, x, 0.0, memory.exact)
-    else:
-        memory.value[0], _ = accumulate(objective, plan.samples, x, 1.0, x, 0.0, memory.exact)
-    memory.spent[0] += n
-    memory.spent[1] += n
-    return math.isfinite(memory.value[0])
-
-
-@kernel
-def estimate_from(plan, memory, x, snapshot, moment):
-    """Estimate the gradient at x."""
-    copy(memory.exact, memory.direction)
-    batch = draw(plan.objective, moment, memory.batch)
-    accumulate(plan.objective, batch, x, 1.0, snapshot, -1.0, memory.direction)
-    memory.spent[0] += plan.batch_size
-    memory.spent[1] += 2 * plan.batch_size
 
 
 class State(NamedTuple):
@@ -153,7 +89,7 @@ class State(NamedTuple):
 class Plan(NamedTuple):
     """What the loop uses."""
 
-    upper: Snapshot
+    upper: Any  # Snapshot or Ignored
     lower: Snapshot
     weight: float  # the first w
     penalty: Any  # how w changes: Growing or Sought
@@ -311,6 +247,11 @@ class PAVR(Method):
         " know, and estimates where they know nothing.",
         checked_constants,
     )
+    level: str = option(
+        'Which objectives to minimise: both, or "lower" for g alone, as other methods want of their first point.',
+        "both",
+        ("both", "lower"),
+    )
     initial: Method | None = initial()
 
     name = "pavr"
@@ -324,6 +265,10 @@ class PAVR(Method):
     convex = True
     near_ties = True
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return ("lower",) if self.level == "lower" else ("upper", "lower")
+
     def allow(self, state: State, level: float, rise: float) -> None:
         state.ends.rise[0] = rise
 
@@ -335,14 +280,20 @@ class PAVR(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "smoothness": lambda: constants_of(problem),
+            "smoothness": lambda: constants_of(problem, self.levels),
             "batch_size": lambda: fitting_batch(problem.lower, problem.dimension, *self._constants(problem)[1::2]),
             "weight": lambda: self._first_weight(problem, budget),
-            "initial": lambda: first_points(problem) if problem.is_near else None,
+            "initial": lambda: self._first_points(problem) if problem.is_near and self.level == "both" else None,
         }
 
+    def _first_points(self, problem: Problem) -> Method:
+        """Return what minimises g: its own steps, unless rows are few or g is known to be so round that all do as well."""
+        g = problem.lower
+        few = g.n_samples < MANY_ROWS or ROUND * float(g.known_convexity) >= self._constants(problem)[1]
+        return first_points(problem) if few else PAVR(level="lower")
+
     def _constants(self, problem: Problem) -> tuple[float, float, float, float]:
-        return self.smoothness or constants_of(problem)
+        return self.smoothness or constants_of(problem, self.levels)
 
     def _first_weight(self, problem: Problem, budget: Budget) -> float:
         """Return the first w. A larger one lets g settle sooner, and f later, where g has ties."""
@@ -355,19 +306,23 @@ class PAVR(Method):
         f, g = problem.upper, problem.lower
         size = min(self.batch_size, g.n_samples)
         period = 8 * -(-g.n_samples // (8 * size))
-        sizes = -(-f.n_samples // period), size
-        upper, lower = (
-            Snapshot(everything(level), level.evened(), each, *first_epochs(problem, level.n_samples, period), period)
-            for level, each in zip((f, g), sizes, strict=True)
+        upper, lower, upper_single, lower_single = self._constants(problem)
+        above: Any
+        above, upper_smoothness, shares = Ignored(), 0.0, [lower_single / (size * lower + lower_single)]
+        if self.level == "both":
+            own = -(-f.n_samples // period)
+            above, upper_smoothness = snapshot_of(problem, f, own, period), upper + upper_single / own
+            shares.append(upper_single / (own * upper + upper_single))
+        return Plan(
+            upper=above,
+            lower=snapshot_of(problem, g, size, period),
+            weight=self.weight,
+            penalty=Sought() if problem.is_near and self.level == "both" else Growing(self.growth),
+            upper_smoothness=upper_smoothness,
+            lower_smoothness=lower + lower_single / size,
+            mix=max(MIX * max(shares), LEAST_MIX),
+            error=NOISE * max(float(getattr(problem, name).accuracy) for name in self.levels),
         )
-        known = self._constants(problem)
-        whole_constants, singles = known[:2], known[2:]
-        constants = [each + single / size for each, single, size in zip(whole_constants, singles, sizes, strict=True)]
-        noise = max(1.0 - known / constant for known, constant in zip(whole_constants, constants, strict=True))
-        penalty = Sought() if problem.is_near else Growing(self.growth)
-        first, second = constants
-        error = NOISE * max(float(f.accuracy), float(g.accuracy))
-        return Plan(upper, lower, self.weight, penalty, first, second, max(MIX * noise, LEAST_MIX), error)
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
         state: State = super().start(problem, plan, x)
@@ -375,7 +330,7 @@ class PAVR(Method):
         return state
 
     def remark(self, problem: Problem, state: State) -> str:
-        return "".join(say_estimated(level) for level in ("upper", "lower") if math.isnan(getattr(problem, level).lipschitz))
+        return "".join(say_estimated(level) for level in self.levels if math.isnan(getattr(problem, level).lipschitz))
 
     def conclude(self, state: State) -> None:
         """Take the mean of the last epoch, if it is nearly complete, for x̃."""
@@ -384,17 +339,13 @@ class PAVR(Method):
             state.x[:] = state.total / steps
 
 
-def first_epochs(problem: Problem, n_samples: int, period: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps of the first epochs, the later ones having a period that 8 divides, and the samples of snapshots."""
-    partial, whole = ((), NEAR_EPOCHS) if problem.is_near else (FIRST_EPOCHS, SHORT_EPOCHS)
-    steps = np.array([int(period * length) for length in (*partial, *whole)])
-    return steps, np.array([math.ceil(n_samples * share) for share in (*partial, *(1.0 for _ in whole))])
-
-
-def constants_of(problem: Problem) -> tuple[float, float, float, float]:
-    """Return L_f, L_g, M_f and M_g: what the objectives know, and estimates where they know nothing."""
-    upper, lower = (smoothness_of(problem, level, single=False).whole for level in ("upper", "lower"))
-    return upper, lower, _per_sample(problem, "upper"), _per_sample(problem, "lower")
+def constants_of(problem: Problem, levels: tuple[str, ...]) -> tuple[float, float, float, float]:
+    """Return L_f, L_g, M_f and M_g: what the objectives know, and estimates where they know nothing; 1 and 0 if ignored."""
+    lower = smoothness_of(problem, "lower", single=False).whole, _per_sample(problem, "lower")
+    upper = 1.0, 0.0
+    if "upper" in levels:
+        upper = smoothness_of(problem, "upper", single=False).whole, _per_sample(problem, "upper")
+    return upper[0], lower[0], upper[1], lower[1]
 
 
 def _per_sample(problem: Problem, level: str) -> float:
