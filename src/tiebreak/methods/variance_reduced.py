@@ -48,7 +48,7 @@ from tiebreak.methods.unknown import NOISE, checked_constants, say_estimated, sm
 from tiebreak.problem import Problem
 
 LARGEST_FIRST = 10.0  # first w, in units of L_f / L_g, if there are few passes; 1 if there are …
-MANY = 100.0  # … as many, and in between in proportion
+MANY, MANY_WIDE = 1000.0, 100.0  # … as many, the latter where g has fewer samples than variables; in proportion between
 GROWTH = 20.0  # factor of w from one stage to the next
 SETTLED = 0.3  # share of ∇f / w, at x̃, to which the projected gradient of f / w + g has fallen when the first stage ends
 STRICTER = 0.7  # factor of that share from one stage to the next, so that f settles along the ties of g
@@ -235,8 +235,8 @@ class PAVR(Method):
         " but √n / 2 of n at most, and more where rows are sparse. Of f as many as pass through it in as many steps."
     )
     weight: float | None = real(
-        "The first w; L_f / L_g if not given and there is a budget of a hundred passes or more, up to ten times as much for"
-        " fewer.",
+        "The first w; L_f / L_g if not given and there is a budget of a thousand passes or more, of a hundred if g has fewer"
+        " samples than variables; up to ten times as much for fewer passes.",
         above=0.0,
     )
     growth: float = real("The factor of w from one stage to the next; for near ties w is sought.", GROWTH, above=1.0)
@@ -296,10 +296,11 @@ class PAVR(Method):
         return self.smoothness or constants_of(problem, self.levels)
 
     def _first_weight(self, problem: Problem, budget: Budget) -> float:
-        """Return the first w. A larger one lets g settle sooner, and f later, where g has ties."""
+        """Return the first w. A larger one lets g settle sooner, and f later, where g has many ties."""
         upper, lower = self._constants(problem)[:2]
         passes = min(budget.queries / (problem.upper.n_samples + problem.lower.n_samples), budget.passes)
-        return min(max(MANY / passes, 1.0), LARGEST_FIRST) * upper / lower
+        many = MANY if problem.lower.n_samples >= problem.dimension else MANY_WIDE
+        return min(max(many / passes, 1.0), LARGEST_FIRST) * upper / lower
 
     def plan(self, problem: Problem) -> Plan:
         assert self.batch_size is not None and self.weight is not None
