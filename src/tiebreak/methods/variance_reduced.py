@@ -39,7 +39,7 @@ from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
 from tiebreak.estimates import Memory
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial
-from tiebreak.methods.fitting import first_points
+from tiebreak.methods.fitting import first_points, is_round
 from tiebreak.methods.levels import Ends, Growing, Sought, begin, changed
 from tiebreak.methods.parameters import declared, option, other, real, whole
 from tiebreak.methods.snapshots import Ignored, Snapshot, estimate_from, snapshot_of, take_snapshot
@@ -58,7 +58,7 @@ SHOWN = 1.001  # factor of L: if gradients of a batch differ by more, it is too 
 RAISED, TWICE = 1.05, 2.0  # … and becomes so many times what they show, and at least so many times what it was
 SHORT = 1e-7  # distance of x_t from x̃ relative to x̃, below which ratios of gradients are rounding errors
 SHORTER = 1.5  # c, by which steps are shorter than 1 / L
-MANY_ROWS, ROUND = 1000, 10.0  # samples, and ratio of curvatures of g, from which on its own steps find the first point
+MANY_ROWS = 1000  # samples of g from which on its own steps find the first point, unless g is round
 LEAST_BATCH = 8  # rows of as many numbers as there are variables in a step, whose own work is then less than theirs
 
 
@@ -288,9 +288,8 @@ class PAVR(Method):
 
     def _first_points(self, problem: Problem) -> Method:
         """Return what minimises g: its own steps, unless rows are few or g is known to be so round that all do as well."""
-        g = problem.lower
-        few = g.n_samples < MANY_ROWS or ROUND * float(g.known_convexity) >= self._constants(problem)[1]
-        return first_points(problem) if few else PAVR(level="lower")
+        simple = problem.lower.n_samples < MANY_ROWS or is_round(problem.lower)
+        return first_points(problem) if simple else PAVR(level="lower")
 
     def _constants(self, problem: Problem) -> tuple[float, float, float, float]:
         return self.smoothness or constants_of(problem, self.levels)
