@@ -25,7 +25,7 @@ lint: $(VENV)/installed-test
 	$(BIN)/lint-imports
 
 # The longest ones first, so that two processes end at about the same time.
-BENCHMARKS := iteration methods exact near_ties passes race cut adapters reproduce domains presets diabetes fairness overhead
+BENCHMARKS := iteration methods exact near_ties passes race rows cut adapters reproduce domains presets diabetes fairness overhead
 
 bench: $(VENV)/installed-test
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done

@@ -169,3 +169,15 @@ def test_the_help_says_what_is_done_about_an_intercept():
     done = CliRunner().invoke(app, ["frontier", "--help"], env={"COLUMNS": "400"})
     assert "no intercept is added" in done.stdout
     assert "nothing is centred, scaled or encoded" in done.stdout
+
+
+def test_a_store_is_made_of_a_file_and_said_again_it_is_there(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n3,4\n")
+    command = ["store", str(tmp_path / "t.csv"), str(tmp_path / "rows"), "--target", "y"]
+    for _ in range(2):
+        done = CliRunner().invoke(app, command, env={"COLUMNS": "400"})
+        assert done.exit_code == 0 and "Store 2 × 1 float64, columns 'y', shuffled by seed 0" in done.stdout
+    done = CliRunner().invoke(app, [*command, "--in-order"])
+    assert done.exit_code == 1 and "Error: " in done.output and "another store already" in done.output
+    done = CliRunner().invoke(app, ["store", str(tmp_path / "absent.csv"), str(tmp_path / "other")])
+    assert done.exit_code == 1 and "must name existing files" in done.output

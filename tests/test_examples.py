@@ -10,7 +10,7 @@ import matplotlib
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
-OPTIONAL = ("fairlearn", "jax")
+OPTIONAL = ("fairlearn", "jax", "pyarrow")
 
 
 def test_there_are_examples():

@@ -350,3 +350,11 @@ def test_estimators_refuse_what_a_mask_hides_and_flags_that_are_none():
     refuses("y_val", lambda: learn.TieBreakRegressor().fit(X, y, X_val=X, y_val=targets))
     refuses("X", lambda: learn.ContinualDictionaryLearning().fit(hidden))
     refuses("fit_intercept", lambda: learn.MinNormRegressor(fit_intercept="no").fit(X, y))
+
+
+def test_the_first_of_few_bad_numbers_in_many_is_named_and_all_are_counted():
+    A = np.zeros((1000, 300))
+    A[1, 7], A[999, 299] = 1.0, np.nan
+    A[600, 3] = np.inf
+    with pytest.raises(ValueError, match=r"`A` must hold finite numbers, got inf at \[600, 3\] \(2 such entries\)"):
+        tiebreak.LeastSquares(A, np.ones(1000))

@@ -11,7 +11,7 @@ import tiebreak
 
 ROOT = Path(tiebreak.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-COMPILED = {"kernel", "generic", "register"}  # decorators of what Numba compiles, or may
+COMPILED = {"kernel", "generic", "register", "overload"}  # decorators of what Numba compiles, or may
 
 
 def functions(path):

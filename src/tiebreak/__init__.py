@@ -106,6 +106,7 @@ from tiebreak.proofs import (
     certify,
     check_gradient,
 )
+from tiebreak.rows.errors import RowsError
 from tiebreak.schedules import constant, power
 
 __version__ = "0.1.0"
@@ -186,6 +187,7 @@ __all__ = [
     "Product",
     "Record",
     "Result",
+    "RowsError",
     "SampleAverage",
     "Scaled",
     "Simplex",

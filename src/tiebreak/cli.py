@@ -188,6 +188,37 @@ def reproduce(
 
 
 @app.command()
+def store(
+    source: Annotated[Path, typer.Argument(help="A Parquet, CSV, Arrow or .npy file, or a folder of such tables.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to make. The same command continues one that was interrupted.")],
+    target: Annotated[str | None, typer.Option(help="The column to predict, or for .npy another .npy file.")] = None,
+    sample_weight: Annotated[str | None, typer.Option(help="The column of weights, if there is one.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the order of the rows.", min=0)] = 0,
+    in_order: Annotated[bool, typer.Option("--in-order", help="Keep the order of the rows: do not shuffle them.")] = False,
+    chunk_bytes: Annotated[int, typer.Option(help="Memory to use, about.", min=4096)] = 1 << 28,
+) -> None:
+    """Write data that may be larger than memory to a folder from which objectives read them in place."""
+    from tiebreak.data import store as write
+
+    try:
+        made = write(
+            source,
+            folder,
+            target=target,
+            sample_weight=sample_weight,
+            seed=None if in_order else seed,
+            chunk_bytes=chunk_bytes,
+        )
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. What was done is kept: the same command continues there.", err=True)
+        raise typer.Exit(130) from None
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(made)
+
+
+@app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="A method, to list its parameters.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown, as the pages have it.")] = False,

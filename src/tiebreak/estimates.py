@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import generic, kernel
+from tiebreak.engine.callouts import call_out
 from tiebreak.engine.randomness import turn_of
 from tiebreak.engine.vectors import fill, scale
-from tiebreak.objectives.base import accumulate, draw, everything
+from tiebreak.objectives.base import Whole, accumulate, draw, pass_over, whole_of
 
 SMALLEST_FACTOR = 1e-6  # factor of a memory below which it is multiplied into the direction
 LEAST_DRAWS = 8  # draws from which a standard error is found
@@ -44,8 +45,8 @@ class Memory(NamedTuple):
 class Exact(NamedTuple):
     """F̂_t = F(x_t)."""
 
-    samples: np.ndarray  # the batch of all samples
-    queries: int  # how many of them count as drawn
+    whole: Whole
+    queries: int  # how many samples count as drawn
 
 
 class Sampled(NamedTuple):
@@ -65,7 +66,7 @@ class Storm(NamedTuple):
 class Spider(NamedTuple):
     """F̂_t = F(x_t) if q divides t, else F̂_{t−1} + F_B(x_t) − F_B(x_{t−1}), with a fresh batch B."""
 
-    samples: np.ndarray  # the batch of all samples
+    whole: Whole
     batch_size: int  # S
     period: int  # q
 
@@ -118,10 +119,10 @@ def memory_for(plan: Any, dimension: int) -> Any:
 
 
 @kernel
-def look(objective, batch, memory, x):
-    """Set F̂ to the mean over a batch at x."""
+def look_at_all(whole, objective, memory, x):
+    """Set F̂ to the mean over all samples at x."""
     fill(memory.direction, 0.0)
-    memory.value[0], _ = accumulate(objective, batch, x, 1.0, x, 0.0, memory.direction)
+    memory.value[0] = pass_over(whole, objective, x, memory.direction)
     memory.factor[0] = 1.0
 
 
@@ -130,8 +131,8 @@ def look(objective, batch, memory, x):
 
 def exact(objective: Any) -> Exact:
     """Return the plan of exact estimates."""
-    samples = everything(objective)
-    return Exact(samples, samples.size)
+    whole = whole_of(objective)
+    return Exact(whole, whole.size)
 
 
 def drawing_what_is_sampled(problem: Any, upper: Any, lower: Any) -> tuple[Any, Any]:
@@ -141,17 +142,17 @@ def drawing_what_is_sampled(problem: Any, upper: Any, lower: Any) -> tuple[Any, 
     """
     f, g = problem.upper, problem.lower
     if f.n_samples == 1 < g.n_samples:
-        return Exact(everything(f), 0), lower
+        return Exact(whole_of(f), 0), lower
     if g.n_samples == 1 < f.n_samples:
-        return upper, Exact(everything(g), 0)
+        return upper, Exact(whole_of(g), 0)
     return upper, lower
 
 
 @estimate.register(Exact)
 def estimate_exactly(plan, objective, memory, x, previous, k, moment):
-    look(objective, plan.samples, memory, x)
+    look_at_all(plan.whole, objective, memory, x)
     memory.spent[0] += plan.queries
-    memory.spent[1] += plan.samples.size
+    memory.spent[1] += plan.whole.size
 
 
 @renewed_variance.register(Exact)
@@ -161,7 +162,7 @@ def exact_variance(plan, variance, innovation, k, moment):
 
 @cost.register
 def exact_cost(plan: Exact, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.full(t.shape, plan.queries), np.full(t.shape, plan.samples.size)
+    return np.full(t.shape, plan.queries), np.full(t.shape, plan.whole.size)
 
 
 @cost.register
@@ -175,7 +176,10 @@ def cost_of_once(plan: Once, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @estimate.register(Sampled)
 def estimate_from_batch(plan, objective, memory, x, previous, k, moment):
-    look(objective, draw(objective, moment, memory.batch), memory, x)
+    fill(memory.direction, 0.0)
+    batch = draw(objective, moment, memory.batch)
+    memory.value[0], _ = accumulate(objective, batch, x, 1.0, x, 0.0, memory.direction)
+    memory.factor[0] = 1.0
     memory.spent[0] += plan.batch_size
     memory.spent[1] += plan.batch_size
 
@@ -214,7 +218,7 @@ def storm_variance(plan, variance, innovation, k, moment):
 
 @cost.register
 def storm_cost(plan: Storm, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    first = {OneBatch: lambda: plan.batch_size, Exact: lambda: plan.first.samples.size}
+    first = {OneBatch: lambda: plan.batch_size, Exact: lambda: plan.first.whole.size}
     at_first = first.get(type(plan.first), lambda: plan.first.batch.size * plan.first.draws)()
     queries = np.where(t == 0, at_first, plan.batch_size)
     return queries, queries * np.where(t == 0, 1, 2)
@@ -232,9 +236,9 @@ def begin_with_batch(first, objective, memory, x, moment):
 
 @begin.register(Exact)
 def begin_exactly(first, objective, memory, x, moment):
-    look(objective, first.samples, memory, x)
-    memory.spent[0] += first.samples.size
-    memory.spent[1] += first.samples.size
+    look_at_all(first.whole, objective, memory, x)
+    memory.spent[0] += first.whole.size
+    memory.spent[1] += first.whole.size
     return True
 
 
@@ -266,22 +270,24 @@ def begin_with_several(first, objective, memory, x, moment):
 def spider(objective: Any, batch_size: int | None, period: int | None) -> Spider:
     """Return the plan of SPIDER; S and q are ⌊√n⌋ if they are not given."""
     root = math.isqrt(objective.n_samples)
-    return Spider(everything(objective), batch_size or root, period or root)
+    return Spider(whole_of(objective), batch_size or root, period or root)
 
 
 @estimate.register(Spider)
 def estimate_by_spider(plan, objective, memory, x, previous, k, moment):
-    # One call of `accumulate`, whether the estimate is exact or not: its code becomes part of this one.
     exactly = moment.iteration % plan.period == 0
+    memory.spent[0] += plan.whole.size if exactly else plan.batch_size
+    memory.spent[1] += plan.whole.size if exactly else 2 * plan.batch_size
     if exactly:
         fill(memory.direction, 0.0)
-        batch, other, weight = plan.samples, x, 0.0
-    else:
-        batch, other, weight = draw(objective, moment, memory.batch), previous, -1.0
-    at_x, at_other = accumulate(objective, batch, x, 1.0, other, weight, memory.direction)
-    memory.value[0] = at_x if exactly else memory.value[0] + (at_x - at_other)
-    memory.spent[0] += batch.size
-    memory.spent[1] += batch.size if exactly else 2 * batch.size
+        if plan.whole.samples.size == 0:
+            memory.value[0] = call_out(plan.whole.handle[0], 0, 0, 0, 0, x, memory.direction)
+            return
+    # One call of `accumulate`, whether the estimate is exact or not: its code becomes part of this one.
+    batch = plan.whole.samples if exactly else draw(objective, moment, memory.batch)
+    weight = 0.0 if exactly else -1.0
+    at_x, at_previous = accumulate(objective, batch, x, 1.0, x if exactly else previous, weight, memory.direction)
+    memory.value[0] = at_x if exactly else memory.value[0] + (at_x - at_previous)
 
 
 @renewed_variance.register(Spider)
@@ -292,5 +298,5 @@ def spider_variance(plan, variance, innovation, k, moment):
 @cost.register
 def spider_cost(plan: Spider, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     exactly = t % plan.period == 0
-    queries = np.where(exactly, plan.samples.size, plan.batch_size)
+    queries = np.where(exactly, plan.whole.size, plan.batch_size)
     return queries, queries * np.where(exactly, 1, 2)

@@ -175,7 +175,7 @@ def _arrays_in(part: Any) -> Iterator[np.ndarray]:
     if isinstance(part, np.ndarray) and part.dtype.kind == "f":
         yield part
     elif isinstance(part, tuple):
-        for entry in part:
+        for entry in getattr(part, "lasting", part):
             yield from _arrays_in(entry)
 
 

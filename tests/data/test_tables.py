@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from tiebreak.data.tables import read, split_target
+from tiebreak.data.tables import CSVFile, read, split_target
 
 
 def written(folder, name, text):
@@ -37,6 +37,15 @@ def test_csv_has_many_forms(text, tmp_path):
     table = read(path)
     assert table.names == ("a", "y")
     np.testing.assert_array_equal(table.values, [[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("quoted", [0, 3, 7, 12])
+def test_csv_is_read_in_pieces_from_any_row_on_also_where_quotes_begin(quoted, tmp_path):
+    lines = [f'{k},"a\n""b""",{2 * k}' if k >= quoted else f"{k},a,{2 * k}" for k in range(10)]
+    file = CSVFile(written(tmp_path, "t.csv", "a,text,y\n" + "\n\n".join(lines) + "\n"))
+    for start in (0, 1, 4, 9, 10):
+        found = np.concatenate([np.empty((0, 2)), *file.pieces([2, 0], 3, start)])
+        assert found.tolist() == [[2.0 * k, k] for k in range(start, 10)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from conftest import QUICK
 
 import tiebreak
-from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, L2Ball, LeastSquares, Problem, Status, minimize
+from tiebreak import SBCGF, SBCGI, FiniteSum, L1Ball, L2Ball, LeastSquares, Problem, SquaredNorm, Status, minimize
 from tiebreak.driver import limits
 from tiebreak.driver.limits import limits_of
 from tiebreak.engine import interpreted
@@ -43,6 +43,9 @@ def test_limits_may_be_beyond_all_measure(problem):
 
 def test_a_million_queries_are_the_limit_only_if_no_other_end_is_given():
     assert limits_of().queries == 1_000_000
+    large = Problem(SquaredNorm(), LeastSquares(np.ones((50_000, 1)), np.ones(50_000)), L1Ball(1.0))
+    assert limits_of(problem=large).queries == 30 * 50_001
+    assert limits_of(max_queries=10, problem=large).queries == 10
     assert limits_of(max_queries=10).queries == 10
     for given in ({"max_iterations": 5}, {"time_limit": 5.0}, {"tol": (1.0, 1.0)}):
         assert limits_of(**given).queries == math.inf

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tiebreak import CheckpointError, FiniteSum, L1Ball, Problem, SquaredNorm, Stream, minimize
-from tiebreak.driver.locks import Lock, Locked
 from tiebreak.engine.digest import digest
+from tiebreak.engine.locks import Lock, Locked
 
 FACTOR = 2.0
 
@@ -180,7 +180,7 @@ def test_two_runs_at_once_on_one_checkpoint_are_refused_and_the_first_goes_on(tm
 
 HOLD = """
 import pathlib, time
-from tiebreak.driver.locks import Lock
+from tiebreak.engine.locks import Lock
 lock = Lock(pathlib.Path({!r}))
 print("locked", flush=True)
 time.sleep(600)
@@ -216,7 +216,7 @@ def test_a_run_that_fails_lets_its_lock_go(tmp_path):
 
 
 def test_a_stale_lock_is_recognised_without_locks_of_the_system(tmp_path, monkeypatch):
-    monkeypatch.setattr("tiebreak.driver.locks.fcntl", None)
+    monkeypatch.setattr("tiebreak.engine.locks.fcntl", None)
     path = tmp_path / "run.npz"
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True).stdout
     (tmp_path / "run.npz.lock").write_bytes(ended)

@@ -10,8 +10,8 @@ import scipy.sparse
 
 from tiebreak import BiFISTA, L1Ball, L2Ball, LeastSquares, Problem, minimize
 from tiebreak.engine import interpreted
-from tiebreak.objectives import constants, passes, smoothness
-from tiebreak.objectives.matrices import as_matrix
+from tiebreak.objectives import constants, smoothness
+from tiebreak.objectives.matrices import NO_TARGETS, Rows, as_matrix
 from tiebreak.objectives.smoothness import lanczos_bound, largest_curvature
 
 
@@ -23,7 +23,7 @@ def test_huge_data_have_a_smoothness_constant(shape):
         1e278 * LeastSquares(A, np.ones(len(A))).lipschitz
     )
     tiny = LeastSquares(1e-139 * A, np.ones(len(A)), sample_weight=np.arange(1.0, len(A) + 1.0))
-    assert largest_curvature(tiny.matrix, 1e200 * tiny.weights)[0] > 0.0
+    assert largest_curvature(tiny.rows._replace(weights=1e200 * tiny.weights))[0] > 0.0
 
 
 def large(kind="float64", seed=0, spread=0.0):
@@ -35,6 +35,10 @@ def large(kind="float64", seed=0, spread=0.0):
     return A.astype(kind)
 
 
+def rows_of(A, weights):
+    return Rows(as_matrix(A, "A"), NO_TARGETS, weights)
+
+
 def curvature_by_hand(A, weights):
     full = np.asarray(A.toarray() if scipy.sparse.issparse(A) else A, dtype=np.float64)
     return np.linalg.eigvalsh(full.T @ (weights[:, None] * full))[-1]
@@ -44,7 +48,7 @@ def curvature_by_hand(A, weights):
 @pytest.mark.parametrize("kind", ["float64", "float32", "csr"])
 def test_ten_passes_bound_the_largest_curvature_of_large_data(kind, spread):
     A, weights = large(kind, spread=spread), np.random.default_rng(1).random(900)
-    found, passes = largest_curvature(as_matrix(A, "A"), weights)
+    found, passes = largest_curvature(rows_of(A, weights))
     truth = curvature_by_hand(A, weights)
     assert passes <= 10
     assert truth * (1.0 - 1e-9) <= found <= 1.25 * truth
@@ -67,7 +71,7 @@ def test_a_bound_of_the_curvature_holds_for_other_spectra_and_does_not_exceed_th
 def test_a_curvature_is_exact_where_few_directions_occur():
     A = np.zeros((900, 700))
     A[:, :3] = np.random.default_rng(0).standard_normal((900, 3))
-    found, passes = largest_curvature(as_matrix(A, "A"), np.ones(900))
+    found, passes = largest_curvature(rows_of(A, np.ones(900)))
     assert passes <= 5
     assert found == pytest.approx(curvature_by_hand(A, np.ones(900)), rel=1e-10)
 
@@ -79,10 +83,11 @@ def test_products_of_squares_of_large_data_may_overflow_or_vanish(size):
 
 
 def test_a_curvature_does_not_depend_on_the_threads(monkeypatch):
-    A = as_matrix(np.random.default_rng(0).standard_normal((2000, 700)), "A")
-    found = largest_curvature(A, np.ones(2000))
-    monkeypatch.setattr(passes, "processors", lambda: 1)
-    assert largest_curvature(A, np.ones(2000)) == found
+    rows = rows_of(np.random.default_rng(0).standard_normal((10_000, 500)), np.ones(10_000))
+    monkeypatch.setenv("TIEBREAK_THREADS", "2")
+    found = largest_curvature(rows)
+    monkeypatch.setenv("TIEBREAK_THREADS", "1")
+    assert largest_curvature(rows) == found
 
 
 def test_an_objective_finds_its_curvature_once_and_again_when_its_data_have_changed(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -19,8 +20,7 @@ from tiebreak import (
     SquaredNorm,
 )
 from tiebreak.engine import interpreted
-from tiebreak.objectives.passes import over_blocks
-from tiebreak.objectives.surveys import blocks_of
+from tiebreak.rows import over_blocks, rows_per_block
 
 
 def exact(array):
@@ -112,19 +112,21 @@ def test_long_passes_add_in_an_order_that_does_not_depend_on_threads(monkeypatch
     rng = np.random.default_rng(3)
     A, x = rng.standard_normal((n, d)), rng.standard_normal(d)
     objective = LeastSquares(A, rng.standard_normal(n))
+    monkeypatch.setenv("TIEBREAK_THREADS", "3")
     many = objective.survey(x)
-    monkeypatch.setattr("tiebreak.objectives.passes.processors", lambda: 1)
+    monkeypatch.setenv("TIEBREAK_THREADS", "1")
     one = objective.survey(x)
     assert many.value == one.value
     assert (many.gradient == one.gradient).all()
     assert many.value == pytest.approx(0.5 * np.mean((A @ x - objective.targets) ** 2), rel=1e-12)
 
 
-def test_blocks_cover_all_rows_once_and_do_not_take_too_much_room():
-    for n, width in [(1, 1), (4096, 3), (4097, 3), (1_000_000, 100_000)]:
-        blocks = blocks_of(n, width)
-        assert blocks * width * 8 <= 128_000_000
-        assert sum(over_blocks(n, 1, lambda low, high: high - low, blocks)) == n
+def test_blocks_cover_all_rows_once_and_are_more_work_than_their_sums():
+    for n, worth in [(1, 1.0), (4096, 3.0), (4097, 3.0), (1_000_000, 10_000.0), (10_000, math.inf)]:
+        assert sum(over_blocks(n, 1, lambda low, high: high - low, worth)) == n
+        step = rows_per_block(n, worth)
+        assert step >= min(4.0 * worth, n)
+        assert step % 4096 == 0
 
 
 def test_a_function_is_taken_at_its_word():

@@ -137,10 +137,12 @@ class Moments(Term):
 
     quadratic = True
 
-    def __init__(self, sums: SummedSquares, factor: float, where: slice, rows: LinearModel | None = None) -> None:
+    def __init__(
+        self, sums: SummedSquares, factor: float, where: slice, rows: LinearModel | None = None, first_passes: int = 0
+    ) -> None:
         self.hessian, self.linear, self.constant = sums.quadratic, sums.linear, sums.constant
         self.factor, self.where, self.size = factor, where, sums.dimension
-        self.model, self.first_passes, self.refined = rows, int(rows is not None), False
+        self.model, self.first_passes, self.refined = rows, first_passes, False
         self.largest = max(math.sqrt(float(np.abs(self.hessian).max())), math.sqrt(abs(self.constant)))
         self._bends = np.full(self.size, factor)
 
@@ -160,7 +162,7 @@ class Moments(Term):
         return self.refined and not before
 
     def rehearse(self) -> None:
-        if self.model is not None:
+        if self.model is not None and self.model.in_memory:
             x = np.zeros(self.size)
             survey_rows(self.model, 0, 0, x, x, 0.0, 0.0, np.zeros((2, self.size)))
 
@@ -240,7 +242,10 @@ def terms_of_linear_model(objective: LinearModel, dimension: int, factor: float 
         raise TypeError(f"{type(objective).__name__} of {type(objective.scalar).__name__}")
     where = slice(start, start + dimension)
     if isinstance(objective, LeastSquares) and summing_pays(objective):
-        return [Moments(objective.summed(), factor, where, objective)]
+        rows = None if objective.read_once else objective
+        return [Moments(objective.summed(), factor, where, rows, first_passes=1)]
+    if not objective.in_memory:
+        raise TypeError(f"{type(objective).__name__} of rows that are elsewhere")
     return [Rows(objective, factor, where)]
 
 
@@ -260,6 +265,8 @@ def summing_pays(objective: LeastSquares) -> bool:
     n, d = objective.matrix.shape
     if n <= d or d > MOST_SIDE or not objective.summable:
         return False
+    if not objective.in_memory:
+        return True
     per_row = objective.matrix.numbers / n
     rows = TYPICAL_PASSES * 2.0 * n * per_row * SLOWER + n * (0.5 * d) ** 2
     sums = n * per_row**2 + d**3 / 3.0 + TYPICAL_PASSES * 2.0 * d * d * SLOWER + d * (0.5 * d) ** 2

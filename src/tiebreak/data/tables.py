@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -97,25 +98,67 @@ def _places(file: Path, names: Sequence[str], columns: Sequence[str] | None) -> 
     return [list(names).index(name) for name in columns]
 
 
-def _csv(file: Path, columns: Sequence[str] | None) -> tuple[list[str], np.ndarray]:
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
+class CSVFile:
+    """A CSV file whose first line has the names of its columns, read in pieces.
+
+    Attributes
+    ----------
+    names : list of str
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        with self._open() as lines:
             head = lines.readline()
-            separator = max(SEPARATORS, key=head.count)
-            names = [name.strip() for name in next(csv.reader([head], delimiter=separator), [])]
-            if not names:
-                raise ValueError(f"{file} is empty: its first line must have the names of the columns")
-            if all(_number(name) is not None for name in names):
-                raise ValueError(f"{file} must have the names of the columns in its first line, and that has numbers")
-            places = _places(file, names, columns)
-            rows = (row for row in csv.reader(lines, delimiter=separator) if row)
-            blocks, before = [np.empty((0, len(places)))], 0
-            while block := list(itertools.islice(rows, ROWS_AT_ONCE)):
-                blocks.append(_block(file, names, places, block, before))
+        self._separator = max(SEPARATORS, key=head.count)
+        self.names = [name.strip() for name in next(csv.reader([head], delimiter=self._separator), [])]
+        if not self.names:
+            raise ValueError(f"{file} is empty: its first line must have the names of the columns")
+        if all(_number(name) is not None for name in self.names):
+            raise ValueError(f"{file} must have the names of the columns in its first line, and that has numbers")
+
+    def pieces(self, places: list[int], at_once: int, start: int = 0) -> Iterator[np.ndarray]:
+        """Yield some columns as numbers, so many rows at once, from a row on."""
+        with self._open() as lines:
+            lines.readline()
+            before = 0
+            while texts := list(itertools.islice(lines, at_once)):
+                if any('"' in text for text in texts):  # quotes may go on over several lines
+                    break
+                texts = [text for text in texts if text.rstrip("\r\n")]
+                skipped = min(max(start - before, 0), len(texts))
+                if skipped < len(texts):
+                    yield self._numbers(texts[skipped:], places, before + skipped)
+                before += len(texts)
+            rows = (row for row in csv.reader(itertools.chain(texts, lines), delimiter=self._separator) if row)
+            before += sum(1 for _ in itertools.islice(rows, max(start - before, 0)))
+            while block := list(itertools.islice(rows, at_once)):
+                yield _block(self._file, self.names, places, block, before)
                 before += len(block)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} must be a text file in UTF-8 ({error})") from None
-    return [names[j] for j in places], np.concatenate(blocks)
+
+    def _numbers(self, texts: list[str], places: list[int], before: int) -> np.ndarray:
+        """Return some columns of lines without quotes as numbers; ``before``: the rows before them."""
+        if all(text.count(self._separator) == len(self.names) - 1 for text in texts):
+            try:
+                return np.loadtxt(texts, delimiter=self._separator, usecols=places, comments=None, ndmin=2)
+            except ValueError:  # there is text, or nothing, in a cell
+                pass
+        return _block(self._file, self.names, places, list(csv.reader(texts, delimiter=self._separator)), before)
+
+    @contextmanager
+    def _open(self) -> Iterator[TextIO]:
+        try:
+            with self._file.open(encoding="utf-8-sig", newline="") as lines:
+                yield lines
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self._file} must be a text file in UTF-8 ({error})") from None
+
+
+def _csv(file: Path, columns: Sequence[str] | None) -> tuple[list[str], np.ndarray]:
+    table = CSVFile(file)
+    places = _places(file, table.names, columns)
+    blocks = [np.empty((0, len(places))), *table.pieces(places, ROWS_AT_ONCE)]
+    return [table.names[j] for j in places], np.concatenate(blocks)
 
 
 def _block(file: Path, names: list[str], places: list[int], rows: list[list[str]], before: int) -> np.ndarray:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.driver.locks import Lock, Locked
 from tiebreak.engine.files import write_atomically
+from tiebreak.engine.locks import Lock, Locked
 
 
 class CheckpointError(ValueError):

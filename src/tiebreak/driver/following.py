@@ -16,7 +16,7 @@ from tiebreak.active.scope import fits
 from tiebreak.driver import checkpoint as checkpoints
 from tiebreak.driver.frontier import Frontier, FrontierEnd, keeping
 from tiebreak.driver.frontier_store import FRONTIER, Store
-from tiebreak.driver.limits import DEFAULT_QUERIES, checked_tol, start_of
+from tiebreak.driver.limits import checked_tol, default_queries, start_of
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.progress import Progress
 from tiebreak.driver.result import Result, Status
@@ -68,7 +68,7 @@ def frontier(
         A point is done as soon as f(x) − f*(ε) and g(x) − g* − ε are proven to be within these.
     max_queries : int, optional
         Samples that may be drawn at both levels for all points and both ends together. If not given: no limit where
-        ``active-set`` takes the problem, which ends by itself, and a million for each of them elsewhere.
+        ``active-set`` takes the problem, which ends by itself, and those of :func:`minimize` for each of them elsewhere.
     also : Objective or function of x, optional
         What to evaluate beside f and g, such as a test loss.
     x0 : array or Result, optional
@@ -136,6 +136,7 @@ class _Budget:
         self.left = None if max_queries is None else checks.whole(max_queries, "max_queries")
         self.unlimited = self.left is None
         self._runs, self._ends_by_itself = runs, fits(problem, math.inf)
+        self._default = default_queries(problem)
         self._tol = None if tol is None else checked_tol(tol)
         self._seed = seed
         self.identity = {"tol": self._tol and list(self._tol), "max_queries": self.left, "seed": seed}
@@ -148,7 +149,7 @@ class _Budget:
         elif self._ends_by_itself:
             limits["max_iterations"] = 10**12
         else:
-            limits["max_queries"] = DEFAULT_QUERIES
+            limits["max_queries"] = self._default
         return limits
 
     def spend(self, result: Result) -> None:

@@ -14,7 +14,7 @@ from tiebreak.engine import checks, compile_seconds
 from tiebreak.methods import Method
 from tiebreak.problem import Problem
 
-DEFAULT_QUERIES = 1_000_000  # queries that may be made if no limit is given
+DEFAULT_QUERIES, DEFAULT_PASSES = 1_000_000, 30  # queries that may be made if no limit is given, or passes over large data
 LIMIT_ARGUMENTS = ("max_queries", "max_iterations", "time_limit", "tol")  # arguments that say when a run ends
 
 
@@ -118,10 +118,11 @@ def limits_of(
     max_iterations: Any = None,
     time_limit: Any = None,
     tol: Any = None,
+    problem: Problem | None = None,
 ) -> Limits:
     """Return the limits that are meant by arguments of :func:`minimize`, or raise an error that names the wrong one."""
     if max_queries is max_iterations is time_limit is tol is None:
-        max_queries = DEFAULT_QUERIES
+        max_queries = DEFAULT_QUERIES if problem is None else default_queries(problem)
     limits = Limits(
         queries=math.inf if max_queries is None else checks.whole(max_queries, "max_queries"),
         iterations=math.inf if max_iterations is None else checks.whole(max_iterations, "max_iterations"),
@@ -131,6 +132,12 @@ def limits_of(
     if tol is not None:
         limits = limits._replace(tol=checked_tol(tol))
     return limits
+
+
+def default_queries(problem: Problem) -> int:
+    """Return how many samples a run may draw if nothing is said: a million, or thirty passes over larger data."""
+    samples = (level.n_samples for level in problem[:2])
+    return max(DEFAULT_QUERIES, DEFAULT_PASSES * sum(int(each) for each in samples if math.isfinite(each)))
 
 
 def checked_tol(tol: Any) -> tuple[float, float]:

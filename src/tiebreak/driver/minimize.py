@@ -19,6 +19,7 @@ from tiebreak.driver.storing import Checkpoint
 from tiebreak.engine import checks
 from tiebreak.methods import Method, as_method
 from tiebreak.objectives.constants import charging
+from tiebreak.objectives.traffic import traffic_of
 from tiebreak.problem import Problem, check_problem
 from tiebreak.proofs import NOTHING, check_gradients, proven, prover_of
 
@@ -55,7 +56,8 @@ def minimize(
         for the problem and the budget; the result tells which.
     max_queries : int or None
         Samples that may be drawn at both levels together, with those for the first point. If neither this nor
-        ``max_iterations``, ``time_limit`` or ``tol`` is given, a million; else there is no limit that is not given.
+        ``max_iterations``, ``time_limit`` or ``tol`` is given, a million, or thirty passes over data that are larger than a
+        thirtieth of that; else there is no limit that is not given.
     max_iterations : int, optional
         Steps that the method may take after the first point is found.
     time_limit : float, optional
@@ -117,8 +119,10 @@ def minimize(
     >>> result.x.round(2)
     array([0.5, 0.5])
     """
-    clock, limits = Clock(), limits_of(max_queries, max_iterations, time_limit, tol)
+    clock = Clock()
     check_problem(problem)
+    traffic = traffic_of(*problem[:2])
+    limits = limits_of(max_queries, max_iterations, time_limit, tol, problem)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
     visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
@@ -139,7 +143,7 @@ def minimize(
         phases = Phases(task, _passes(task, clock, path))
         phases.check()
         run = Run(task, phases, prover, clock, bill.settle)
-        run.callback = callback
+        run.callback, run.traffic = callback, traffic  # constants of objectives have been asked for already
         if path is not None:
             run.checkpoint = Checkpoint(path, run)
             if stored is not None:

@@ -10,10 +10,12 @@ import numpy as np
 
 from tiebreak.driver.limits import Clock, Task
 from tiebreak.driver.result import Memory
+from tiebreak.engine import compilable
 from tiebreak.engine.digest import digest
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods import Method
 from tiebreak.methods.base import SAMPLE, Budget
+from tiebreak.methods.states import arrays_of
 from tiebreak.schedules import ScheduleError, evaluated, evaluated_until, values_of
 
 BLOCK = 8192  # iterations for which schedules are evaluated at once; always the same ones, however a run is cut in chunks
@@ -270,6 +272,17 @@ class Phase:
     def stored(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint keeps of its state."""
         return self.method.stored(self.state)
+
+    def kept(self) -> dict[str, np.ndarray] | None:
+        """Return a copy of the state, from which :meth:`restore` goes on, where its loop may be cut short: else None."""
+        if not compilable(self.state) or not any(level.in_blocks for level in self._problem[:2]):
+            return None
+        return {name: array.copy() for name, array in arrays_of(self.state).items()}
+
+    def restore(self, kept: dict[str, np.ndarray]) -> None:
+        """Go back to the state of which :meth:`kept` returned a copy."""
+        for name, array in arrays_of(self.state).items():
+            array[...] = kept[name]
 
     @property
     def memory(self) -> Memory | None:

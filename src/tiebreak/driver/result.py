@@ -148,6 +148,10 @@ class Result:
         compare methods.
     wall_seconds : float
         Time from the call to the result, with everything, including earlier parts of the run before a checkpoint.
+    bytes_moved : int
+        Bytes that went to and came from Dask workers, in this process; 0 if the data are here.
+    seconds_waited : float
+        Seconds of ``wall_seconds`` in which the run waited for them.
     history : History
     problem : Problem or None
         What was solved; None if the result was read from a file without it.
@@ -188,6 +192,8 @@ class Result:
     error: Exception | None = None
     memory: Memory | None = None
     last: Any = None
+    bytes_moved: int = 0
+    seconds_waited: float = 0.0
 
     @property
     def tolerance(self) -> float:

@@ -16,10 +16,12 @@ from tiebreak.driver.progress import Progress
 from tiebreak.driver.records import Records, Snapshot
 from tiebreak.driver.result import History, Result, Status
 from tiebreak.driver.timetable import Timetable
+from tiebreak.engine.callouts import take_failure
 from tiebreak.engine.randomness import keys_of
 from tiebreak.methods.base import DONE, UPPER_NOT_FINITE
 from tiebreak.objectives import AssumptionError, EndOfStream, NonFiniteError, OracleError, holds
 from tiebreak.objectives.constants import Charge
+from tiebreak.objectives.traffic import Traffic, traffic_of
 from tiebreak.proofs import APPROXIMATE, Certificate, ContradictionError, Prover
 from tiebreak.schedules import evaluated_until, part_of
 
@@ -64,6 +66,7 @@ class Run:
         self.progress = Progress(task.limits.countable, wanted=False)
         self.checkpoint: Checkpoint | None = None
         self.ended: Status | None = None  # why the method ended, while g is lowered after it
+        self.traffic = traffic_of(*task.problem[:2])  # before the run
         self._prover, self._charges = prover, charges
         self._timetable = Timetable(task.limits.seconds, clock, prover)
         self._chunk = 1  # iterations of the next chunk
@@ -152,15 +155,22 @@ class Run:
             return status
         plan = part_of(phase.plan, block.plan, low, high)
         spent, loop, began = phase.spent, phase.method.loop, self.clock.counted
+        before, failure = phase.kept(), None
         try:
             self._clean = False  # only now: Ctrl-C before the loop changes nothing
             outcome = loop(self.task.problem, phase.state, plan, high - low, phase.keys)
         finally:
             elapsed = self.clock.counted - began
             self.spent.seconds += elapsed
+            failure = take_failure()
+            if failure is not None and before is not None:  # in a pass over the data: what was built on it is dropped
+                phase.restore(before)
+                self._clean = True
             done = phase.iteration - t
             self.spent.costs += phase.spent - spent
-            self._clean = done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
+            self._clean |= done == high - low  # Ctrl-C during compiled code is raised when the chunk is complete
+        if failure is not None:
+            raise failure
         if outcome != DONE:
             level = "upper" if outcome == UPPER_NOT_FINITE else "lower"
             raise NonFiniteError(f"the {level} objective became NaN or infinite at iteration {t + done}")
@@ -241,7 +251,13 @@ class Run:
         """Bring the progress bar up to date."""
         last = self.records.certificate
         note = f"f {last.upper:.4g}, g {last.lower:.4g}, g − g* ≤ {last.lower_gap_bound:.2g}"
+        if moved := self._moved().bytes_moved:
+            note += f", {moved / 1e6:.0f} MB moved"
         self.progress.show((self.spent.total_queries, self.phase.iterations_of_method, self.clock.counted), note)
+
+    def _moved(self) -> Traffic:
+        """Return what was moved and waited for so far."""
+        return traffic_of(*self.task.problem[:2]).since(self.traffic)
 
     def _save(self, interval: float) -> None:
         """Write a checkpoint if there is a place for it and the last one is older than some seconds."""
@@ -371,6 +387,7 @@ class Run:
                 "part": task.part,
             },
             error=error,
+            **self._moved()._asdict(),
             memory=self.phase.memory if self._clean and self.records.last is None and not status.failed else None,
         )
 

@@ -21,6 +21,7 @@ PLAIN = (
     *("upper", "lower", "upper_gap_bound", "lower_gap_bound", "stationarity"),
     *("message", "iterations", "empty_cuts", "seconds", "wall_seconds"),
 )
+LATER = ("bytes_moved", "seconds_waited")  # what older files do not have
 SAME = 1e-9  # relative difference of values of the same functions from one machine to another
 
 
@@ -52,7 +53,7 @@ def plain(result: Result) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a result as plain data and arrays: what a file can hold."""
     certificate, half_spaces = packed(result.certificate)
     meta = {
-        **{name: _plain(getattr(result, name)) for name in PLAIN},
+        **{name: _plain(getattr(result, name)) for name in (*PLAIN, *LATER)},
         "status": result.status.name,
         "queries": result.queries._asdict(),
         "evaluations": result.evaluations._asdict(),
@@ -100,6 +101,7 @@ def rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray], problem: Proble
         settings=settings,
         error=None if meta["error"] is None else RuntimeError(meta["error"]),
         **{name: meta[name] for name in PLAIN},
+        **{name: meta[name] for name in LATER if name in meta},
     )
 
 

@@ -181,7 +181,8 @@ def ties(
         followed to their ends, and one more. Maximising a convex f is hard: what is found may not be the largest, unless f
         is linear.
     max_queries : int, optional
-        Samples that may be drawn for each answer, where the active set does not take the problem; a million if not given.
+        Samples that may be drawn for each answer, where the active set does not take the problem; those of
+        :func:`minimize` if not given.
     seed : int
         Of the random directions and of the methods.
     progress : bool, optional

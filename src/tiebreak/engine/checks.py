@@ -96,10 +96,14 @@ def vector(value: Any, name: str, size: int | None = None) -> np.ndarray:
 def finite(array: np.ndarray, name: str) -> None:
     """Raise if an array holds NaN or infinity, and say where the first one is."""
     if not all_finite(array):
-        bad = np.argwhere(~np.isfinite(array))
-        place = ", ".join(str(int(i)) for i in bad[0])
+        flat, count, first = array.reshape(-1), 0, -1
+        for start in range(0, flat.size, AT_ONCE):
+            bad = np.flatnonzero(~np.isfinite(flat[start : start + AT_ONCE]))
+            first = start + int(bad[0]) if bad.size and not count else first
+            count += bad.size
+        place = ", ".join(str(int(i)) for i in np.unravel_index(first, array.shape))
         raise ValueError(
-            f"`{name}` must hold finite numbers, got {array[tuple(bad[0])]} at [{place}] ({len(bad)} such entries); "
+            f"`{name}` must hold finite numbers, got {flat[first]} at [{place}] ({count} such entries); "
             f"remove or impute them first"
         )
 
@@ -147,6 +151,11 @@ def data(array: np.ndarray, name: str) -> None:
         if not (math.isfinite(low) and math.isfinite(high)):
             finite(array, name)
         largest = max(largest, -low, high)
+    extent(largest, name)
+
+
+def extent(largest: float, name: str) -> None:
+    """Raise if the largest number of data, in size, is so small or large that squares are lost."""
     if largest != 0.0 and not SMALLEST <= largest <= LARGEST:
         raise ValueError(
             f"`{name}` must have a largest entry between {SMALLEST:g} and {LARGEST:g} in size, or its squares are lost,"

@@ -73,7 +73,7 @@ class _Walk:
             self.feed(type(part).__name__, path)
             if type(part) in foreign_classes(part):
                 self._feed_class(type(part), path)
-            for i, entry in enumerate(part):
+            for i, entry in enumerate(part.fingerprint() if hasattr(part, "fingerprint") else part):
                 self.feed(entry, f"{path}[{i}]")
         elif hasattr(part, "fingerprint"):
             self.feed(type(part).__name__, path)

@@ -121,6 +121,16 @@ def uniform_indices(moment, count, out):
     return out
 
 
+@kernel
+def numbers_of_places(key, first, out):
+    """Fill an array with whole numbers of 63 random bits, each a function of its place, from ``first`` on; return it."""
+    for k in range(out.size):
+        place = first + k
+        a, b, _, _ = philox(Moment(key, place >> 32, 0, 0), place & WORD)
+        out[k] = ((a >> 1) << 32) | b
+    return out
+
+
 def generator(moment: Moment) -> np.random.Generator:
     """Return a NumPy generator whose numbers are a function of the moment alone, for sources that take one."""
     key, counter = [moment.key.low | moment.key.high << 32, moment.path], [0, 0, moment.iteration, moment.turn]

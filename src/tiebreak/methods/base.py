@@ -15,6 +15,7 @@ import numpy as np
 from tiebreak import estimates
 from tiebreak.domains.base import without_projection
 from tiebreak.engine import Kernel, checks
+from tiebreak.engine.callouts import take_failure
 from tiebreak.engine.randomness import Keys
 from tiebreak.methods.parameters import other, parameters_of
 from tiebreak.methods.states import arrays_of, begin
@@ -185,7 +186,10 @@ class Method:
     def advance(self, problem: Problem, state: Any, plan: Any, iterations: int, keys: Keys) -> int:
         """Take this many steps from a state, and return what the loop returns: for those who need no driver."""
         t = int(state.iteration[0])
-        return self.loop(problem, state, evaluated(plan, np.arange(t, t + iterations)), iterations, keys)
+        outcome = self.loop(problem, state, evaluated(plan, np.arange(t, t + iterations)), iterations, keys)
+        if (failure := take_failure()) is not None:
+            raise failure
+        return outcome
 
     def answer(self, state: Any) -> np.ndarray:
         """Return the point of Z that the method offers as its answer so far; the last one if nothing else is said."""

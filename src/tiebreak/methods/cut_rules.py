@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.vectors import minus
 from tiebreak.estimates import Exact, renewed_variance
-from tiebreak.objectives.base import accumulate
+from tiebreak.objectives.base import pass_over
 
 
 class FromEstimate(NamedTuple):
@@ -74,10 +74,10 @@ def size_of_terms(lower, x):
 
 @set_anchor.register(FromAll)
 def set_anchor_from_all(anchor, objective, state):
-    samples = anchor.plan.samples
-    state.anchor[0], _ = accumulate(objective, samples, state.x, 1.0, state.x, 0.0, state.target)
-    state.lower.spent[0] += samples.size
-    state.lower.spent[1] += samples.size
+    whole = anchor.plan.whole
+    state.anchor[0] = pass_over(whole, objective, state.x, state.target)
+    state.lower.spent[0] += whole.size
+    state.lower.spent[1] += whole.size
 
 
 # The slack

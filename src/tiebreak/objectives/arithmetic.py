@@ -208,6 +208,16 @@ class Scaled(Objective, _Scaled):
     def evened(self) -> Scaled:
         return self._replace(objective=self.objective.evened())
 
+    @property
+    def in_blocks(self) -> bool:
+        return self.objective.in_blocks
+
+    def pass_over(self, x: np.ndarray, out: np.ndarray) -> float:
+        gradient = np.zeros_like(x)
+        value = self.objective.pass_over(x, gradient)
+        out += self.factor * gradient
+        return self.factor * value
+
     def rehearsal(self) -> Scaled:
         return self._replace(objective=self.objective.rehearsal())
 
@@ -362,6 +372,13 @@ class Sum(Objective, _Sum):
 
     def evened(self) -> Sum:
         return self._replace(first=self.first.evened(), second=self.second.evened())
+
+    @property
+    def in_blocks(self) -> bool:
+        return any(term.in_blocks for term in self.terms)
+
+    def pass_over(self, x: np.ndarray, out: np.ndarray) -> float:
+        return math.fsum(term.pass_over(x, out) for term in self.terms)
 
     def rehearsal(self) -> Sum:
         return self._replace(first=self.first.rehearsal(), second=self.second.rehearsal())

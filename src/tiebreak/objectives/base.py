@@ -8,11 +8,12 @@ made of these.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.engine import Value, checks, generic
+from tiebreak.engine import Value, checks, generic, kernel
+from tiebreak.engine.callouts import NO_HANDLE, call_out, handle_for
 from tiebreak.objectives.surveys import Sharp, Survey, accurate
 
 ACCURACY = 1e-13  # relative error of a value and of each entry of a gradient where nothing else is said
@@ -106,6 +107,15 @@ class Function(Value):
         """
         return self
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether Python passes over its samples, in blocks, and not the loops of methods."""
+        return False
+
+    def pass_over(self, x: np.ndarray, out: np.ndarray) -> float:
+        """Add the gradient at x of the mean over all samples to ``out``, and return its value there."""
+        return float(accumulate(self, everything(self), x, 1.0, x, 0.0, out)[0])
+
     def rehearsal(self) -> Any:
         """Return an objective of the same size and types that calls no user's function, to compile loops ahead."""
         return self
@@ -120,7 +130,7 @@ class Function(Value):
         if indices is None:
             return self.survey(x)[:2]
         gradient = np.zeros_like(x)
-        value, _ = accumulate(self, _indices(indices, self.n_samples), x, 1.0, x, 0.0, gradient)
+        value, _ = accumulate(self, checked_indices(indices, self.n_samples), x, 1.0, x, 0.0, gradient)
         return float(value), gradient
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
@@ -153,6 +163,32 @@ class Function(Value):
         return self.value_and_gradient(x, indices)[0]
 
 
+class Whole(NamedTuple):
+    """All samples of an objective, as loops pass over them."""
+
+    size: int
+    samples: np.ndarray  # the batch of all of them; empty if Python passes over them
+    handle: np.ndarray  # by which Python knows the objective
+
+
+def whole_of(objective: Function) -> Whole:
+    """Return all samples of an objective; raise if it has no end."""
+    if objective.in_blocks:
+        handle = handle_for(lambda x, out, *_: objective.pass_over(x, out))
+        return Whole(int(objective.n_samples), np.zeros(0, dtype=np.int64), handle)
+    samples = everything(objective)
+    return Whole(samples.size, samples, NO_HANDLE)
+
+
+@kernel
+def pass_over(whole, objective, x, out):
+    """Add the gradient at x of the mean over all samples to ``out``, and return its value there."""
+    if whole.samples.size == 0:
+        return call_out(whole.handle[0], 0, 0, 0, 0, x, out)
+    value, _ = accumulate(objective, whole.samples, x, 1.0, x, 0.0, out)
+    return value
+
+
 def everything(objective: Function) -> np.ndarray:
     """Return the batch of all samples; raise if it has no end."""
     if objective.endless:
@@ -160,7 +196,8 @@ def everything(objective: Function) -> np.ndarray:
     return np.arange(objective.n_samples)
 
 
-def _indices(indices: Any, n_samples: float) -> np.ndarray:
+def checked_indices(indices: Any, n_samples: float) -> np.ndarray:
+    """Return indices of samples, or raise."""
     array = np.atleast_1d(np.asarray(indices))
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n_samples:
         raise ValueError(f"`indices` must be a non-empty list of integers from 0 to {n_samples - 1}, got {indices!r}")

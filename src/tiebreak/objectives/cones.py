@@ -18,7 +18,7 @@ from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.engine.vectors import dot, fill
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.matrices import Dense
+from tiebreak.objectives.matrices import NO_TARGETS, Dense, Rows
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey, room_around
 
@@ -99,7 +99,7 @@ class ConeDistance(Objective, _ConeDistance):
     def lipschitz(self) -> float:
         """λ_max(mean_i H_iᵀ H_i): a projection moves no two points apart."""
         n, r, d = self.matrices.shape
-        return curvature_of(self, Dense(self.matrices.reshape(n * r, d)), np.full(n * r, 1.0 / n))
+        return curvature_of(self, Rows(Dense(self.matrices.reshape(n * r, d)), NO_TARGETS, np.full(n * r, 1.0 / n)))
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """A projection moves no two points apart, so that errors of H_i x + h_i do not grow; its own are a few roundings.

@@ -131,7 +131,7 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, tuple):
-        for part in value:
+        for part in getattr(value, "lasting", value):
             yield from _arrays(part)
 
 

@@ -15,7 +15,7 @@ from tiebreak.engine.randomness import uniform_indices
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.matrices import Dense
+from tiebreak.objectives.matrices import NO_TARGETS, Dense, Rows
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey
 
@@ -78,7 +78,9 @@ class DictionaryLoss(Objective, _DictionaryLoss):
     @property
     def lipschitz(self) -> float:
         """λ_max(X̂ X̂ᵀ) / n, times n for sums."""
-        return curvature_of(self, Dense(self.codes), np.ones(self.n_samples)) * self.weight / self.n_samples
+        return (
+            curvature_of(self, Rows(Dense(self.codes), NO_TARGETS, np.ones(self.n_samples))) * self.weight / self.n_samples
+        )
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         shape = self.codes.shape[1], self.points.shape[1]

@@ -7,42 +7,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.engine import PACKAGE, checks, kernel
-from tiebreak.engine.randomness import uniform_indices
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
-from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.base import accumulate, checked_indices, draw
 from tiebreak.objectives.constants import remembered
+from tiebreak.objectives.feeds import Feed
+from tiebreak.objectives.linear_data import checked_data
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
 from tiebreak.objectives.matrices import (
-    CSR,
-    Dense,
+    Rows,
     add_row,
     add_row_and_size,
-    as_matrix,
+    draw_rows,
     row_dot,
     row_dot_and_size,
     row_dots,
 )
-from tiebreak.objectives.passes import over_blocks
+from tiebreak.objectives.matrices.distant import Distant, DistantRows, matrix_of
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of, room_around
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, room_around
 from tiebreak.objectives.tables import data_of
-from tiebreak.objectives.uneven import unevenly
+from tiebreak.objectives.uneven import shared, uneven_batches, unevenly
+from tiebreak.rows import LEAST_NUMBERS
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
-LEAST_WEIGHT = 1e-140  # smallest weight, relative to the largest, that has enough digits left in a mean
+MANY_NUMBERS = 1 << 26  # numbers of data that are not read again where their sums will do: half a gigabyte
 
 
 class _LinearModel(NamedTuple):
     scalar: Any  # ℓ
-    matrix: Dense | CSR  # rows a_i
+    matrix: Any  # rows a_i: Dense, CSR or Distant
     targets: np.ndarray  # b_i
     weights: np.ndarray  # w_i, of mean 1
 
@@ -71,40 +73,87 @@ class LinearModel(Objective, _LinearModel):
         return self.matrix.shape[0]
 
     @property
+    def in_memory(self) -> bool:
+        """Whether all rows are in the memory of this process."""
+        return not isinstance(self.matrix, Distant)
+
+    @property
+    def rows(self) -> Rows | DistantRows:
+        """The data."""
+        matrix = self.matrix
+        return DistantRows(matrix.partitions) if isinstance(matrix, Distant) else Rows(matrix, self.targets, self.weights)
+
+    @property
+    def lasting(self) -> tuple[Any, ...]:
+        """What stays the same while loops run."""
+        return (self.scalar, self.matrix.handle) if isinstance(self.matrix, Distant) else tuple(self)
+
+    def fingerprint(self) -> Any:
+        """Return what tells it apart from others."""
+        return (self.scalar, self.matrix.partitions.fingerprint()) if isinstance(self.matrix, Distant) else tuple(self)
+
+    def value_and_gradient(self, x: Any, indices: Any = None) -> tuple[float, np.ndarray]:
+        """Return the value and the gradient at x of the mean over all samples, or over those at ``indices``."""
+        if self.in_memory or indices is None:
+            return super().value_and_gradient(x, indices)
+        indices = checked_indices(indices, self.n_samples)
+        matrix, targets, weights = self.matrix.partitions.take(indices)
+        taken = self._replace(matrix=matrix_of(matrix), targets=targets, weights=weights)
+        return taken.value_and_gradient(x, np.arange(indices.size))
+
+    @property
     def lipschitz(self) -> float:
         """The smoothness constant max ℓ'' · λ_max(Aᵀ W A / n), on large data a bound slightly above it."""
-        return float(curvature(self.scalar)) * curvature_of(self, self.matrix, self.weights) / self.n_samples
+        return float(curvature(self.scalar)) * curvature_of(self, self.rows) / self.n_samples
 
     @property
     def sample_lipschitz(self) -> float:
         """Max ℓ'' times the largest w_i ‖a_i‖²."""
-        return float(curvature(self.scalar)) * float(self._squares().max())
+        return float(curvature(self.scalar)) * float(self.squares().max())
 
     def evened(self) -> Any:
         """Rows drawn in proportion to w_i ‖a_i‖², unless all are of about the same length."""
-        return unevenly(self, float(curvature(self.scalar)) * self._squares())
+        return unevenly(self, float(curvature(self.scalar)) * self.squares())
 
-    def _squares(self) -> np.ndarray:
+    def drawn_by(self, shares: np.ndarray, chances: np.ndarray, others: np.ndarray) -> tuple[LinearModel, Any, Any]:
+        """Return it with weights divided by shares, and the tables to draw from; none if it does so itself."""
+        if not isinstance(self.matrix, Distant):
+            return self._replace(weights=shared(self.weights, shares)), chances, others
+        feed = Feed(self.matrix.partitions, partial(uneven_batches, chances, others), shares)
+        matrix, targets, weights = feed.seen()
+        return self._replace(matrix=matrix, targets=targets, weights=weights), chances[:0], others[:0]
+
+    def squares(self) -> np.ndarray:
         """Return w_i ‖a_i‖² of all rows, found in one pass over the data."""
-        return remembered(self, "squares of rows", lambda: (self.weights * self.matrix.row_norms**2, 1))
+        return remembered(
+            self, "squares of rows", lambda: (np.concatenate(list(self.rows.passes(_squares_of_rows, width=1.0))), 1)
+        )
+
+    @property
+    def in_blocks(self) -> bool:
+        return self.rows.numbers >= LEAST_NUMBERS
+
+    def pass_over(self, x: np.ndarray, out: np.ndarray) -> float:
+        """One pass over the data, by all cores where it is long."""
+        if not self.in_blocks:
+            return super().pass_over(x, out)
+        value = 0.0
+        for at, gradient in self.rows.passes(_gradient_of_block, self.scalar, x, 1.0 / self.n_samples, width=x.size):
+            value += at
+            out += gradient
+        return value
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """One pass over the data, by all cores where it is long."""
-        n, d = self.matrix.shape
-        blocks = blocks_of(n, 2 * d + 2)
+        n, d = self.rows.shape
+        step, blocks = self.rows.blocks(2 * d)
         # Roundings of a sum over rows: those within a block, and one per block. Of a prediction: one per product and sum.
         own = type(self.scalar).__module__.partition(".")[0] == PACKAGE
         relative = FEW_OPERATIONS * UNIT if own else self.accuracy  # of a loss, given prediction and target
-        over_rows = (-(-n // blocks) + blocks) * UNIT + relative
-        room = room_around(x, off, (self.matrix.longest_row + FEW_OPERATIONS) * UNIT)
-
-        def run(low: int, high: int) -> np.ndarray:
-            out = np.zeros((2, d + 1))
-            out[0, d], out[1, d] = survey_rows(self, low, high, x, room, over_rows, relative, out[:, :d])
-            return out
-
-        total, *others = over_blocks(n, self.matrix.numbers, run, blocks)
-        for part in others:
+        over_rows = (step + blocks) * UNIT + relative
+        room = room_around(x, off, (self.rows.longest_row + FEW_OPERATIONS) * UNIT)
+        total = np.zeros((2, d + 1))
+        for part in self.rows.passes(_survey_of_block, self.scalar, x, room, over_rows, relative, width=2 * d):
             total += part
         sums, errors = total / n
         return Survey(float(sums[d]), sums[:d], MARGIN * float(errors[d]) + UNDERFLOW, MARGIN * errors[:d] + UNDERFLOW)
@@ -125,15 +174,21 @@ class LeastSquares(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), or path
-        One sample per row. C-ordered float arrays are used in place; do not change them while they are in use. Or a CSV or
-        Parquet file of numbers with named columns, which is read into memory.
-    b : array, (n,)
-        Targets; left out if A is a file.
+    A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
+        One sample per row. C-ordered float arrays are used in place, as are memory maps and ``.npy`` files, which are
+        mapped, and the rows of a :class:`~tiebreak.data.Store`; do not change them while they are in use. Or a CSV or
+        Parquet file of numbers with named columns, which is read into memory. Or a Dask array, whose rows stay on
+        its workers.
+    b : array, (n,), or path of a .npy file
+        Targets; left out if A is a table or a store.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a table or a store, it may be the name of a
+        column.
     target, columns : str and list of str, optional
-        Where A is a file: the column of the targets, and those of the features; all others if not given.
+        Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
+        all others if not given.
+    client : distributed.Client, optional
+        Where A is a Dask array: the client of its workers; the current one if not given.
 
     Examples
     --------
@@ -154,9 +209,24 @@ class LeastSquares(LinearModel):
         *,
         target: str | None = None,
         columns: Sequence[str] | None = None,
+        client: Any = None,
     ) -> LeastSquares:
         A, b, sample_weight = data_of(A, b, sample_weight, "b", target, columns)
-        return cls._make([Square(), *checked_data(A, b, sample_weight, "b")])
+        return cls._make([Square(), *checked_data(A, b, sample_weight, "b", client)])
+
+    @property
+    def read_once(self) -> bool:
+        """Whether its rows are so many that proofs use their sums, too, and do not read them again for a few more digits."""
+        n, d = self.rows.shape
+        return d <= min(n, MOST_SIDE) and self.rows.numbers >= MANY_NUMBERS and self.summable
+
+    def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
+        """One pass over the data, by all cores where it is long; none if they were summed up."""
+        return self._sums(charged=False).survey(x, off) if self.read_once else super().survey(x, off)
+
+    def sharp(self, x: np.ndarray, off: np.ndarray | None = None) -> Sharp:
+        """Sums in twice the precision, unless the data are read once."""
+        return Sharp(self.survey(x, off), 0.0) if self.read_once else super().sharp(x, off)
 
     @property
     def strong_convexity(self) -> float:
@@ -178,7 +248,7 @@ class LeastSquares(LinearModel):
     @property
     def summable(self) -> bool:
         """Whether its rows can be summed up without losing digits."""
-        return remembered(self, "summable", lambda: (are_safe(self.matrix, self.targets, self.weights), 0))
+        return remembered(self, "summable", lambda: (are_safe(self.rows), 0))
 
     def summed(self) -> SummedSquares:
         """Return the same objective with its rows summed up: in one pass over the data, and kept with them."""
@@ -187,7 +257,7 @@ class LeastSquares(LinearModel):
     def _sums(self, charged: bool) -> SummedSquares:
         def find() -> tuple[SummedSquares, int]:
             total = Summation()
-            total.add(self.matrix, self.targets, self.weights)
+            total.add_blocks(self.rows)
             return total.mean(), 1
 
         return remembered(self, "sums", find, charged)
@@ -198,14 +268,18 @@ class Logistic(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), or path
-        One sample per row; or a CSV or Parquet file, as for :class:`LeastSquares`.
+    A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
+        One sample per row; or a store, a ``.npy``, CSV or Parquet file, or a Dask array, as for :class:`LeastSquares`.
     y : array, (n,)
-        Labels, either −1 and 1 or 0 and 1; left out if A is a file.
+        Labels, either −1 and 1 or 0 and 1; left out if A is a table or a store.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a table or a store, it may be the name of a
+        column.
     target, columns : str and list of str, optional
-        Where A is a file: the column of the targets, and those of the features; all others if not given.
+        Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
+        all others if not given.
+    client : distributed.Client, optional
+        Where A is a Dask array: the client of its workers; the current one if not given.
 
     Examples
     --------
@@ -223,9 +297,10 @@ class Logistic(LinearModel):
         *,
         target: str | None = None,
         columns: Sequence[str] | None = None,
+        client: Any = None,
     ) -> Logistic:
         A, y, sample_weight = data_of(A, y, sample_weight, "y", target, columns)
-        return cls._make([LogLoss(), *checked_data(A, signs_of(y), sample_weight, "y")])
+        return cls._make([LogLoss(), *checked_data(A, y, sample_weight, "y", client, labels=True)])
 
 
 class Huber(LinearModel):
@@ -233,16 +308,20 @@ class Huber(LinearModel):
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, (n, d), or path
-        One sample per row; or a CSV or Parquet file, as for :class:`LeastSquares`.
+    A : array, SciPy sparse matrix or Dask array, (n, d), Store or path
+        One sample per row; or a store, a ``.npy``, CSV or Parquet file, or a Dask array, as for :class:`LeastSquares`.
     b : array, (n,)
-        Targets; left out if A is a file.
+        Targets; left out if A is a table or a store.
     delta : float, positive
         The residual at which the loss turns from quadratic to linear, in units of b.
     sample_weight : array, (n,), optional
-        Non-negative weights, not all zero; only their ratios matter. Where A is a file, it may be the name of a column.
+        Non-negative weights, not all zero; only their ratios matter. Where A is a table or a store, it may be the name of a
+        column.
     target, columns : str and list of str, optional
-        Where A is a file: the column of the targets, and those of the features; all others if not given.
+        Where A is a table or a store: the column of the targets, by default that of the store, and those of the features;
+        all others if not given.
+    client : distributed.Client, optional
+        Where A is a Dask array: the client of its workers; the current one if not given.
 
     Examples
     --------
@@ -261,10 +340,11 @@ class Huber(LinearModel):
         *,
         target: str | None = None,
         columns: Sequence[str] | None = None,
+        client: Any = None,
     ) -> Huber:
         A, b, sample_weight = data_of(A, b, sample_weight, "b", target, columns)
         scalar = HuberLoss(checks.real(delta, "delta", above=0.0))
-        return cls._make([scalar, *checked_data(A, b, sample_weight, "b")])
+        return cls._make([scalar, *checked_data(A, b, sample_weight, "b", client)])
 
 
 MODELS: dict[type, type[LinearModel]] = {Square: LeastSquares, LogLoss: Logistic, HuberLoss: Huber}
@@ -285,51 +365,13 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None) -
         Non-negative weights, not all zero; only their ratios matter.
     """
     kind = MODELS.get(type(scalar), LinearModel)
-    if kind is Logistic:  # what is known of the loss holds for these alone
-        targets = signs_of(targets)
-    return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets")])
-
-
-def signs_of(y: Any) -> np.ndarray:
-    """Return labels as −1 and 1, or raise."""
-    labels = checks.vector(y, "y")
-    found = np.unique(labels)
-    if np.isin(found, (-1.0, 1.0)).all():
-        return labels
-    if np.isin(found, (0.0, 1.0)).all():
-        return 2.0 * labels - 1.0
-    shown = ", ".join(f"{label:g}" for label in found[:5]) + (", …" if found.size > 5 else "")
-    raise ValueError(f"`y` must hold labels −1 and 1, or 0 and 1, got {shown}; encode the two classes so")
-
-
-def checked_data(A: Any, targets: Any, sample_weight: Any, name: str) -> tuple[Dense | CSR, np.ndarray, np.ndarray]:
-    """Return matrix, targets and weights of mean 1, or raise; ``name`` is what users call the targets."""
-    matrix = as_matrix(A, "A")
-    n = matrix.shape[0]
-    targets = checks.vector(targets, name)
-    checks.data(targets, name)
-    if targets.size != n:
-        raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
-    return matrix, targets, np.ones(n) if sample_weight is None else checked_weights(sample_weight, n)
-
-
-def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return weights of mean 1, or raise."""
-    weights = checks.vector(sample_weight, "sample_weight", n)
-    checks.data(weights, "sample_weight")
-    if weights.min() < 0.0 or weights.max() == 0.0:
-        raise ValueError(f"`sample_weight` must be non-negative and not all zero, got a minimum of {weights.min():g}")
-    if weights.min(initial=math.inf, where=weights > 0.0) < LEAST_WEIGHT * weights.max():
-        raise ValueError(
-            f"`sample_weight` must be 0 or at least {LEAST_WEIGHT:g} of the largest, got"
-            f" {weights.min(where=weights > 0.0, initial=math.inf):g} beside {weights.max():g}; set such weights to 0"
-        )
-    return weights / (math.fsum(weights) / n)  # whose error does not grow with n
+    labels = kind is Logistic  # what is known of the loss holds for these alone
+    return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets", labels=labels)])
 
 
 @draw.register(LinearModel)
 def draw_linear_model(objective, moment, batch):
-    return uniform_indices(moment, objective.targets.size, batch)
+    return draw_rows(objective.matrix, moment, batch)
 
 
 @accumulate.register(LinearModel)
@@ -353,6 +395,37 @@ def accumulate_linear_model(objective, batch, x, w, y, v, out):
         value_x += weight * at_x
         add_row(objective.matrix, i, weight * slope, out)
     return value_x, value_y
+
+
+def _squares_of_rows(rows: Rows, low: int, high: int) -> np.ndarray:
+    return rows.weights[low:high] * rows.matrix.between(low, high).row_norms ** 2
+
+
+def _gradient_of_block(rows: Rows, low: int, high: int, scalar: Any, x: np.ndarray, share: float) -> tuple[float, Any]:
+    out = np.zeros_like(x)
+    return add_rows(LinearModel._make([scalar, *rows]), low, high, share, x, out), out
+
+
+@kernel(inline=False, reorder=True)
+def add_rows(objective, start, stop, share, x, out):
+    """Add the gradients of some rows, each times a share, to ``out``, and return the sum of their values."""
+    value = 0.0
+    for i in range(start, stop):
+        weight = share * objective.weights[i]
+        at, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), objective.targets[i])
+        value += weight * at
+        add_row(objective.matrix, i, weight * slope, out)
+    return value
+
+
+def _survey_of_block(
+    rows: Rows, low: int, high: int, scalar: Any, x: np.ndarray, room: np.ndarray, over_rows: float, relative: float
+) -> np.ndarray:
+    d = x.size
+    out = np.zeros((2, d + 1))
+    model = LinearModel._make([scalar, *rows])
+    out[0, d], out[1, d] = survey_rows(model, low, high, x, room, over_rows, relative, out[:, :d])
+    return out
 
 
 @kernel(inline=False, reorder=True)

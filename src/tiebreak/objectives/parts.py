@@ -110,6 +110,14 @@ class Placed(OfSome, _Placed):
     def dimension(self) -> int:
         return self.size
 
+    @property
+    def in_blocks(self) -> bool:
+        return self.objective.in_blocks
+
+    def pass_over(self, x: np.ndarray, out: np.ndarray) -> float:
+        own = slice(self.start, self.stop)
+        return self.objective.pass_over(x[own], out[own])
+
     def rehearsal(self) -> Placed:
         return self._replace(objective=self.objective.rehearsal())
 

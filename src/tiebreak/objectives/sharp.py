@@ -11,16 +11,15 @@ Scientific Computing 2005.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.losses import Square, curvature, loss
-from tiebreak.objectives.matrices import CSR, Dense
-from tiebreak.objectives.passes import over_blocks
-from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey, blocks_of
+from tiebreak.objectives.matrices import CSR, Dense, Rows
+from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey
 
 if TYPE_CHECKING:
     from tiebreak.objectives.linear import LinearModel
@@ -32,29 +31,25 @@ SPLIT_RANGE = 1e-18, 1e30  # range of the largest number of some data that are s
 
 def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None) -> Sharp:
     """Return the sharp survey of a linear model whose loss has a second derivative."""
-    n, d = model.matrix.shape
+    rows = model.rows
+    n, d = rows.shape
     low, high = SPLIT_RANGE
-    largest = model.matrix.largest
+    largest = rows.largest
     if not (low <= largest <= high and np.abs(x).max() <= high):
         return Sharp(model.survey(x, off), 0.0)  # its errors hold nearby too
-    blocks = blocks_of(n, 3 * (d + 3))
+    step, blocks = rows.blocks(3 * d)
     place = Place(
         x,
         np.asarray(x.astype(np.float32), dtype=np.float64),
         np.zeros_like(x) if off is None else off,
-        _doubt(model.matrix.longest_row),
-        _doubt(-(-n // blocks) + blocks),
-        SMALLEST * (float(np.abs(x).sum()) + model.matrix.longest_row * largest),
+        _doubt(rows.longest_row),
+        _doubt(step + blocks),
+        SMALLEST * (float(np.abs(x).sum()) + rows.longest_row * largest),
         isinstance(model.scalar, Square),
     )
 
-    def run(start: int, stop: int) -> np.ndarray:
-        out = np.zeros((3, d + 3))
-        survey_sharply(model, place, start, stop, out)
-        return out
-
     total = np.zeros((3, d + 3))
-    for part in over_blocks(n, model.matrix.numbers, run, blocks):
+    for part in rows.passes(_sharply, model.scalar, place, width=3 * d):
         fresh = total[0] + part[0]
         back = fresh - total[0]
         total[1] += ((total[0] - (fresh - back)) + (part[0] - back)) + part[1]
@@ -67,6 +62,12 @@ def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None
         return Sharp(model.survey(x, off), 0.0)
     slopes = np.abs(survey.gradient) + survey.gradient_error
     return Sharp(survey, MARGIN * (float(slopes @ place.room) + float(errors[d + 1])))
+
+
+def _sharply(rows: Rows, low: int, high: int, scalar: Any, place: Place) -> np.ndarray:
+    out = np.zeros((3, place.x.size + 3))
+    survey_sharply(Model(scalar, *rows), place, low, high, out)
+    return out
 
 
 def _doubt(k: int) -> float:
@@ -82,6 +83,15 @@ def row_dot_sharp(matrix, i, x, big, room):
 @generic
 def add_row_sharp(matrix, i, weight, size, out):
     """Add weight · row i to out[0] + out[1], and size · |row i| to out[2]."""
+
+
+class Model(NamedTuple):
+    """Rows and their loss, as the kernels below see them."""
+
+    scalar: Any
+    matrix: Dense | CSR
+    targets: np.ndarray
+    weights: np.ndarray
 
 
 class Place(NamedTuple):

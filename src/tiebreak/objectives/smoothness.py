@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from scipy.optimize import brentq
 
 from tiebreak.engine import kernel
 from tiebreak.objectives.constants import current_bill, remembered
-from tiebreak.objectives.matrices import CSR, Dense, add_row, row_dot, row_square
-from tiebreak.objectives.passes import over_blocks
+from tiebreak.objectives.matrices import Rows, add_row, row_dot, row_square
 
 EXACT_SIDE, EXACT_PRODUCTS = 400, 1e8  # size of Gram matrices whose largest eigenvalue is cheaper than ten passes
 HURRIED_STEPS = 2  # steps that are made even if there is no time
@@ -23,50 +21,73 @@ FAILURE = 0.01  # probability that a bound of the largest curvature is too small
 CLOSED = 1e-13  # residual that rounding leaves of nothing, relative to the largest Ritz value
 
 
-def curvature_of(objective: Any, matrix: Dense | CSR, weights: np.ndarray) -> float:
-    """Return the largest curvature of the matrix of an objective, which is found once."""
+def curvature_of(objective: Any, rows: Any) -> float:
+    """Return the largest curvature of the data of an objective, which is found once."""
     bill = current_bill()
 
     def find() -> tuple[float, int]:
-        return largest_curvature(matrix, weights, bill.hurry) if bill else largest_curvature(matrix, weights)
+        return largest_curvature(rows, bill.hurry) if bill else largest_curvature(rows)
 
-    add_products(matrix, weights, 0, 0, weights[:0], weights[:0])  # all kernels are compiled before the clock starts
-    squares(matrix, weights, 1.0, 0, 0)
-    matrix.compile_gram(weights)
+    if isinstance(rows, Rows):  # all kernels are compiled before the clock starts
+        matrix, weights = rows.matrix, rows.weights
+        add_products(matrix, weights, 0, 0, weights[:0], weights[:0])
+        squares(matrix, weights, 1.0, 0, 0)
+        matrix.compile_gram(weights)
     return remembered(objective, "curvature", find)
 
 
-def largest_curvature(
-    matrix: Dense | CSR, weights: np.ndarray, hurry: Callable[[], bool] = lambda: False
-) -> tuple[float, int]:
+def largest_curvature(rows: Any, hurry: Callable[[], bool] = lambda: False) -> tuple[float, int]:
     """Return λ_max(Aᵀ diag(weights) A), or a number slightly above it, and the passes over A that it took: at most ten.
 
     Where a Gram matrix is cheap its largest eigenvalue is exact. Else it is bounded by :func:`lanczos_bound`.
     """
-    n, d = matrix.shape
+    n, d = rows.shape
     side = min(n, d)
-    if side <= EXACT_SIDE and matrix.numbers * side <= EXACT_PRODUCTS:
+    if side <= EXACT_SIDE and rows.numbers * side <= EXACT_PRODUCTS:
         with np.errstate(over="ignore", invalid="ignore"):
-            found, unit = matrix.smaller_gram(weights, 1.0), 1.0
+            found, unit = _gram(rows, 1.0), 1.0
         if not 1e-300 < np.trace(found) < math.inf:  # squares overflow or vanish
-            unit = matrix.largest or 1.0
-            found = matrix.smaller_gram(weights, unit)
+            unit = rows.largest or 1.0
+            found = _gram(rows, unit)
         return float(max(np.linalg.eigvalsh(found)[-1], 0.0)) * unit * unit, 1
-    trace, unit = math.fsum(over_blocks(n, matrix.numbers, partial(squares, matrix, weights, 1.0))), 1.0
+    trace, unit = math.fsum(rows.passes(_squares_of_block, 1.0, width=0.0)), 1.0
     if not 1e-100 < trace < 1e100:  # squares of products overflow or vanish
-        unit = matrix.largest or 1.0
-        trace = math.fsum(over_blocks(n, matrix.numbers, partial(squares, matrix, weights, unit)))
+        unit = rows.largest or 1.0
+        trace = math.fsum(rows.passes(_squares_of_block, unit, width=0.0))
 
     def product(x: np.ndarray) -> np.ndarray:
-        def run(low: int, high: int) -> np.ndarray:
-            out = np.zeros(d)
-            add_products(matrix, weights, low, high, x / unit, out)
-            return out
-
-        return np.add.reduce(over_blocks(n, matrix.numbers, run)) / unit
+        total = np.zeros(d)
+        for part in rows.passes(_products_of_block, x / unit, width=d):
+            total += part
+        return total / unit
 
     value, steps = lanczos_bound(product, d, trace, hurry) if trace > 0.0 else (0.0, 0)
     return value * unit * unit, 1 + steps
+
+
+def _gram(rows: Any, unit: float) -> np.ndarray:
+    """Return the smaller one of Aᵀ W² A and W A Aᵀ W, W = diag(√weights) / unit; its upper triangle may be missing."""
+    n, d = rows.shape
+    if d > n:
+        return next(rows.passes(_gram_of_block, unit, True, width=math.inf))  # one block
+    total = np.zeros((d, d))
+    for part in rows.passes(_gram_of_block, unit, False, width=d * d * n / max(rows.numbers, 1)):
+        total += part
+    return total
+
+
+def _gram_of_block(rows: Rows, low: int, high: int, unit: float, of_rows: bool) -> np.ndarray:
+    return rows.matrix.between(low, high).small_gram(rows.weights[low:high], unit, of_rows)
+
+
+def _squares_of_block(rows: Rows, low: int, high: int, unit: float) -> float:
+    return squares(rows.matrix, rows.weights, unit, low, high)
+
+
+def _products_of_block(rows: Rows, low: int, high: int, x: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(x)
+    add_products(rows.matrix, rows.weights, low, high, x, out)
+    return out
 
 
 def lanczos_bound(

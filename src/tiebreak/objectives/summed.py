@@ -21,11 +21,13 @@ from tiebreak.engine.vectors import fill
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
-from tiebreak.objectives.matrices import as_matrix
+from tiebreak.objectives.matrices import Rows, as_matrix
 from tiebreak.objectives.matrices.rows import smallest_size
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey
+from tiebreak.rows import one_thread
 
 LEAST_PRODUCT = 1e-290  # size of products that have all their digits, also as parts of sums
+FEW_BLOCKS = 4  # roundings that the sum over blocks is worth, if it carries its errors along
 MOST_SIDE = 5000  # side of matrices AᵀA that are made: 200 megabytes
 
 
@@ -131,8 +133,8 @@ class Summation:
 
     def __init__(self) -> None:
         self.dimension: int | None = None
-        self.rows, self.weight = 0, 0.0
-        self._blocks = self._depth = 0
+        self.rows = self._depth = 0
+        self._numbers, self._numbers_rest = np.zeros(2), np.zeros(2)  # Σ w b² and Σ w
 
     def add(self, matrix: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Add a block: a matrix of this package, its targets and weights ≥ 0, 1 if none are given."""
@@ -140,24 +142,50 @@ class Summation:
         if self.dimension is None:
             check_side(d)
             self.dimension = d
-            self._quadratic, self._linear, self._square = np.zeros((d, d)), np.zeros(d), 0.0
+            self._begin(d)
         weights = np.ones(n) if weights is None else weights
-        if not are_safe(matrix, targets, weights):
+        rows = Rows(matrix, targets, weights)
+        if not are_safe(rows):
             raise ValueError(
                 f"rows cannot be summed up where products of two numbers and a weight are below {LEAST_PRODUCT:g} in size:"
                 " digits would be lost; rescale columns, targets or weights"
             )
-        self._quadratic += matrix.gram(weights)
-        self._linear += matrix.combined(weights * targets)
-        self._square += math.fsum(weights * targets**2)
-        self.weight += math.fsum(weights)
-        self.rows, self._blocks, self._depth = self.rows + n, self._blocks + 1, max(self._depth, matrix.depth)
+        self._take(*_sums_of_block(rows, 0, n))
+
+    def add_blocks(self, rows: Any) -> None:
+        """Add all rows, in blocks, which are safe to add."""
+        d = self.dimension = rows.shape[1]
+        self._begin(d)
+        per_row = rows.numbers / rows.shape[0]
+        with one_thread():  # a library's sums depend on how many it has
+            for sums in rows.passes(_sums_of_block, width=d * d / max(per_row, 1.0)):
+                self._take(*sums)
+
+    def _take(self, quadratic: np.ndarray, linear: np.ndarray, square: float, weight: float, rows: int, depth: int) -> None:
+        for total, carried, part in (
+            (self._quadratic, self._rest, quadratic),
+            (self._linear, self._linear_rest, linear),
+            (self._numbers, self._numbers_rest, np.array([square, weight])),
+        ):
+            add_carefully(total, carried, part)
+        self.rows, self._depth = self.rows + rows, max(self._depth, depth)
+
+    def _begin(self, d: int) -> None:
+        self._quadratic, self._rest = np.zeros((d, d)), np.zeros((d, d))
+        self._linear, self._linear_rest = np.zeros(d), np.zeros(d)
+
+    @property
+    def weight(self) -> float:
+        """The sum of all weights."""
+        return float(self._numbers[1] + self._numbers_rest[1])
 
     def mean(self) -> SummedSquares:
         """Return the weighted mean over all rows so far."""
-        share, roundings = 1.0 / self.weight, self._depth + 2 * self._blocks  # of a sum, and of the sum of weights
-        quadratic = 0.5 * share * (self._quadratic + self._quadratic.T)
-        return SummedSquares._make([quadratic, share * self._linear, 0.5 * share * self._square, self.rows, roundings])
+        share, roundings = 1.0 / self.weight, self._depth + FEW_BLOCKS
+        quadratic, linear = self._quadratic + self._rest, self._linear + self._linear_rest
+        square = float(self._numbers[0] + self._numbers_rest[0])
+        quadratic = 0.5 * share * (quadratic + quadratic.T)
+        return SummedSquares._make([quadratic, share * linear, 0.5 * share * square, self.rows, roundings])
 
     # On disk
 
@@ -165,24 +193,50 @@ class Summation:
         """Return all sums as arrays."""
         if self.dimension is None:
             return {}
-        numbers = [self._square, self.weight, self.rows, self._blocks, self._depth]
-        return {"quadratic": self._quadratic, "linear": self._linear, "numbers": np.array(numbers, dtype=np.float64)}
+        return {
+            "quadratic": np.stack([self._quadratic, self._rest]),
+            "linear": np.stack([self._linear, self._linear_rest]),
+            "numbers": np.stack([self._numbers, self._numbers_rest]),
+            "counts": np.array([self.rows, self._depth]),
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`stored` returned."""
         if not arrays:
             return
-        self._quadratic, self._linear = arrays["quadratic"], arrays["linear"]
+        self._quadratic, self._rest = (np.array(each) for each in arrays["quadratic"])
+        self._linear, self._linear_rest = (np.array(each) for each in arrays["linear"])
+        self._numbers, self._numbers_rest = (np.array(each) for each in arrays["numbers"])
         self.dimension = self._linear.size
-        self._square, self.weight, *counts = arrays["numbers"].tolist()
-        self.rows, self._blocks, self._depth = (int(count) for count in counts)
+        self.rows, self._depth = arrays["counts"].tolist()
 
 
-def are_safe(matrix: Any, targets: np.ndarray, weights: np.ndarray) -> bool:
+def add_carefully(total: np.ndarray, carried: np.ndarray, part: np.ndarray) -> None:
+    """Add to a sum that carries its rounding errors along (Knuth's TwoSum), so that hardly any of them are left."""
+    fresh = total + part
+    back = fresh - total
+    carried += (total - (fresh - back)) + (part - back)
+    total[...] = fresh
+
+
+def _sums_of_block(rows: Rows, low: int, high: int) -> tuple[np.ndarray, np.ndarray, float, float, int, int]:
+    """Return the sums over some rows, how many they are, and how often a number is rounded on its way into a sum."""
+    matrix, targets, weights = rows.matrix.between(low, high), rows.targets[low:high], rows.weights[low:high]
+    quadratic, linear = matrix.gram(weights), matrix.combined(weights * targets)
+    return quadratic, linear, math.fsum(weights * targets**2), math.fsum(weights), high - low, matrix.depth
+
+
+def are_safe(rows: Any) -> bool:
     """Return whether products of two numbers of a row and its weight keep all their digits."""
-    number = min(matrix.smallest, smallest_size(targets))
-    weight = smallest_size(weights)
+    numbers, weights = zip(*rows.passes(_smallest_of_block, width=0.0), strict=True)
+    number, weight = min(numbers), min(weights)
     return number >= math.sqrt(LEAST_PRODUCT) and weight * number * number >= LEAST_PRODUCT
+
+
+def _smallest_of_block(rows: Rows, low: int, high: int) -> tuple[float, float]:
+    """Return the sizes of the smallest number and of the smallest weight that are not 0."""
+    number = min(rows.matrix.between(low, high).smallest, smallest_size(rows.targets[low:high]))
+    return number, smallest_size(rows.weights[low:high])
 
 
 def check_side(dimension: int) -> None:

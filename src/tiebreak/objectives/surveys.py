@@ -16,9 +16,6 @@ from tiebreak.engine.rounding import UNDERFLOW, UNIT
 MARGIN = 1.01  # factor that covers what is of second order in the number of operations times UNIT
 FEW_OPERATIONS = 16.0  # roundings of a scalar loss, its weight and its share, with room to spare
 
-BLOCK_ROWS = 4096  # rows of a block: blocks are added one after the other, so that errors do not grow with all rows …
-BLOCK_BYTES = 16_000_000  # … unless the sums of all blocks together take more memory than this
-
 
 class Survey(NamedTuple):
     """An objective at a point x: what was computed, and by how much it may differ from what it should be.
@@ -91,8 +88,3 @@ def accurate(value: float, gradient: np.ndarray, relative: float) -> Survey:
 def room_around(x: np.ndarray, off: np.ndarray | None, relative: float) -> np.ndarray:
     """Return how far each variable may be from where it should be: by rounding of what it enters, and by ``off``."""
     return relative * np.abs(x) if off is None else relative * np.abs(x) + off
-
-
-def blocks_of(n: int, width: int) -> int:
-    """Return in how many blocks n rows are added, if the sums of a block take ``width`` numbers."""
-    return min(-(-n // BLOCK_ROWS), max(2, BLOCK_BYTES // (8 * width)))

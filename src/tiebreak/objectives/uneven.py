@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
-from tiebreak.engine.randomness import fraction, philox
+from tiebreak.engine.randomness import Moment, fraction, philox
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 
@@ -22,7 +22,7 @@ EVEN = 2.0  # ratio of the largest curvature to the mean up to which samples are
 
 class _Uneven(NamedTuple):
     objective: Any  # whose samples count 1 / (n p_i) times
-    chances: np.ndarray  # of staying with the sample that was drawn
+    chances: np.ndarray  # of staying with the sample that was drawn; empty if the objective itself draws unevenly
     others: np.ndarray  # the sample that is taken instead
     constant: float  # the smoothness constant of all samples, as they count
 
@@ -47,13 +47,9 @@ class Uneven(Objective, _Uneven):
 
 @draw.register(Uneven)
 def draw_unevenly(objective, moment, batch):
-    n = objective.others.size
-    for k in range(0, batch.size, 2):
-        a, b, c, d = philox(moment, k >> 1)
-        batch[k] = chosen(objective, fraction(a, b) * n)
-        if k + 1 < batch.size:
-            batch[k + 1] = chosen(objective, fraction(c, d) * n)
-    return batch
+    if objective.others.size == 0:
+        return draw(objective.objective, moment, batch)
+    return uneven_indices(objective.chances, objective.others, moment, batch)
 
 
 @accumulate.register(Uneven)
@@ -62,10 +58,30 @@ def accumulate_uneven(objective, batch, x, w, y, v, out):
 
 
 @kernel
-def chosen(objective, place):
+def uneven_indices(chances, others, moment, out):
+    """Fill an array with samples drawn from tables, and return it."""
+    n = others.size
+    for k in range(0, out.size, 2):
+        a, b, c, d = philox(moment, k >> 1)
+        out[k] = chosen(chances, others, fraction(a, b) * n)
+        if k + 1 < out.size:
+            out[k + 1] = chosen(chances, others, fraction(c, d) * n)
+    return out
+
+
+@kernel
+def uneven_batches(chances, others, moment, size, out):
+    """Set an array to the samples of successive iterations."""
+    for k in range(0, out.size, size):
+        later = Moment(moment.key, moment.iteration + k // size, moment.turn, moment.path)
+        uneven_indices(chances, others, later, out[k : k + size])
+
+
+@kernel
+def chosen(chances, others, place):
     """Return the sample at a place in [0, n): its whole part, or by the rest of it the other one that stands there."""
     i = int(place)
-    return i if place - i < objective.chances[i] else objective.others[i]
+    return i if place - i < chances[i] else others[i]
 
 
 def unevenly(objective: Any, curvatures: np.ndarray) -> Any:
@@ -74,8 +90,13 @@ def unevenly(objective: Any, curvatures: np.ndarray) -> Any:
     if not 0.0 < mean < math.inf or curvatures.max() <= EVEN * mean:
         return objective
     shares = curvatures / mean
-    weights = np.divide(objective.weights, shares, out=np.zeros(shares.size), where=shares > LEAST_SHARE)
-    return Uneven(objective._replace(weights=weights), *aliases(shares), mean)
+    drawn, chances, others = objective.drawn_by(shares, *aliases(shares))
+    return Uneven(drawn, chances, others, mean)
+
+
+def shared(weights: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the weights of samples that are drawn in proportion to their shares."""
+    return np.divide(weights, shares, out=np.zeros(shares.size), where=shares > LEAST_SHARE)
 
 
 def aliases(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,9 +29,10 @@ from tiebreak.active.threads import single_thread
 from tiebreak.domains.lifted import Lifted, coordinates, lifted
 from tiebreak.domains.rounding import quiet
 from tiebreak.engine.rounding import UNIT
-from tiebreak.objectives import LinearModel, Placed, Scaled, SquaredNorm, Sum, SummedSquares
+from tiebreak.objectives import LeastSquares, LinearModel, Placed, Scaled, SquaredNorm, Sum, SummedSquares
 from tiebreak.objectives.losses import LogLoss, Square, loss
 from tiebreak.objectives.matrices import CSR
+from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 
 AT_BOUND = 1e-10  # distance from a bound, as a share of the size of w, at which it is there
@@ -282,7 +283,13 @@ def _fits(objective: Any, x: np.ndarray, start: int = 0) -> Fits | None:
         values, vectors = scipy.linalg.eigh(objective.quadratic)
         kept = values > x.size * UNIT * SURE * max(float(values[-1]), 0.0)
         return Fits((Rows(vectors[:, kept].T, start),))
-    return _fits_of_rows(objective, x, start) if isinstance(objective, LinearModel) else None
+    if not isinstance(objective, LinearModel):
+        return None
+    if not objective.in_memory:
+        if isinstance(objective, LeastSquares) and objective.dimension <= MOST_SIDE and objective.summable:
+            return _fits(objective.summed(), x, start)
+        return None
+    return _fits_of_rows(objective, x, start)
 
 
 def _fits_of_rows(model: LinearModel, x: np.ndarray, start: int) -> Fits:

@@ -271,7 +271,7 @@ def _least_squares(objective: Any) -> LeastSquares | None:
     """Return the least-squares loss that an objective is a positive multiple of, if it is one with rows."""
     while isinstance(objective, Scaled) and objective.factor > 0.0:
         objective = objective.objective
-    return objective if isinstance(objective, LeastSquares) else None
+    return objective if isinstance(objective, LeastSquares) and objective.in_memory else None
 
 
 def _product(model: LeastSquares, x: np.ndarray) -> np.ndarray:
@@ -358,6 +358,6 @@ def smooth_ceiling(objective: Any) -> float:
     if isinstance(objective, SummedSquares):
         return 2.0 * float(np.trace(objective.quadratic))
     if isinstance(objective, LinearModel):
-        squares = float(objective.weights @ (objective.matrix.row_norms**2)) / objective.n_samples
+        squares = float(objective.squares().sum()) / objective.n_samples
         return raised(float(curvature(objective.scalar)) * squares, objective.matrix.numbers)
     return math.inf

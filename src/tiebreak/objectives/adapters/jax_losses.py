@@ -39,7 +39,8 @@ def from_jax(
     params : pytree
         Parameters of the form that the loss takes: it gives their shapes, not a first point.
     data : pytree of arrays, or callable
-        Arrays with one row per sample; a batch is some rows of each. Or ``draw(rng, size) -> batch``, for a stream.
+        Arrays with one row per sample; a batch is some rows of each. Memory maps stay on disk, and rows are taken from
+        them, a batch at a time. Or ``draw(rng, size) -> batch``, for a stream.
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
     value_range, gradient_bound : optional
@@ -99,6 +100,7 @@ class JaxLoss(Oracle):
         self.name = getattr(loss, "__qualname__", type(loss).__name__)
         with self._precision():
             self._flatten(params)
+            self.mapped = any(isinstance(leaf, np.memmap) for leaf in self.jax.tree_util.tree_leaves(data))
             self.data = None if data is None else self._arrays(data)
             one, both = self._functions()
             self._one, self._both = self.jax.jit(one), self.jax.jit(both)
@@ -135,6 +137,8 @@ class JaxLoss(Oracle):
         if len(lengths) != 1 or 0 in lengths:
             raise ValueError(f"`data` must hold arrays of one row per sample, as many each, got lengths {sorted(lengths)}")
         self.n = int(lengths.pop())
+        if self.mapped:  # they may not fit into memory: rows are taken from them, a batch at a time
+            return self.jax.tree_util.tree_map(np.asarray, data)
         return self.jax.tree_util.tree_map(self._array, data)
 
     def _array(self, leaf: Any) -> Any:
@@ -142,7 +146,7 @@ class JaxLoss(Oracle):
         return array.astype(self.dtype) if self.jax.numpy.issubdtype(array.dtype, self.jax.numpy.floating) else array
 
     def _functions(self) -> tuple[Any, Any]:
-        jax, finite = self.jax, self.data is not None
+        jax, finite = self.jax, self.data is not None and not self.mapped
 
         def mean(x: Any, data: Any, batch: Any) -> Any:
             taken = jax.tree_util.tree_map(lambda array: array[batch], data) if finite else batch
@@ -168,7 +172,9 @@ class JaxLoss(Oracle):
         """Raise at once if the loss does not take the parameters and the data, or is no scalar."""
         x = self.jax.ShapeDtypeStruct((self.dimension,), self.dtype)
         try:
-            self.jax.eval_shape(one, x, 1.0, self.data, np.zeros(min(self.n, 2), dtype=np.int64))
+            first = np.zeros(min(self.n, 2), dtype=np.int64)
+            data, batch = (None, self._taken(first)) if self.mapped else (self.data, first)
+            self.jax.eval_shape(one, x, 1.0, data, batch)
         except Exception as error:
             raise ValueError(f"`loss` must return a scalar for (params, batch); `{self.name}` failed: {error}") from error
 
@@ -176,22 +182,27 @@ class JaxLoss(Oracle):
         with self._precision():
             if self.data is None:
                 return self._call(self.jax.tree_util.tree_map(self._array, batch), x, w, y, v)
+            taken = self._taken if self.mapped else np.asarray
             if batch.size <= self.rows:
-                return self._call(batch, x, w, y, v)
+                return self._call(taken(batch), x, w, y, v)
             value_x, value_y, total = 0.0, 0.0, np.zeros(self.dimension)
             for piece, share in pieces_of(batch, self.rows):
-                at_x, at_y, gradient = self._call(piece, x, share * w, y, share * v)
+                at_x, at_y, gradient = self._call(taken(piece), x, share * w, y, share * v)
                 value_x, value_y = value_x + share * at_x, value_y + share * at_y
                 total += gradient
             return value_x, value_y, total
 
+    def _taken(self, indices: np.ndarray) -> Any:
+        """Return rows of data that are not in memory."""
+        return self.jax.tree_util.tree_map(lambda array: self._array(array[indices]), self.data)
+
     def _call(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
-        x = x.astype(self.dtype, copy=False)
+        x, data = x.astype(self.dtype, copy=False), None if self.mapped else self.data
         if v == 0.0:
-            value_x, gradient = self._one(x, w, self.data, batch)
+            value_x, gradient = self._one(x, w, data, batch)
             value_y = 0.0
         else:
-            value_x, value_y, gradient = self._both(x, w, y.astype(self.dtype, copy=False), v, self.data, batch)
+            value_x, value_y, gradient = self._both(x, w, y.astype(self.dtype, copy=False), v, data, batch)
         return float(value_x), float(value_y), np.asarray(gradient, dtype=np.float64)
 
     def unflatten(self, x: np.ndarray) -> Any:

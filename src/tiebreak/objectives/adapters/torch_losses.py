@@ -40,9 +40,10 @@ def from_torch(
         ``loss(module(inputs), targets) -> scalar``, the mean over a batch, such as ``torch.nn.functional.mse_loss``; further
         arrays of a batch are passed after the targets, and ``loss(module(inputs))`` is called if there are no targets.
     data : tensors, Dataset, DataLoader or callable
-        A tensor or a tuple (inputs, targets, …) with one row per sample, or a data set, which is read into memory. A
-        ``DataLoader`` is a stream, repeated without end, whose expectation is the mean over its data set; it should shuffle.
-        So is ``draw(rng, size) -> batch``, whose samples are fresh.
+        A tensor or a tuple (inputs, targets, …) with one row per sample, or a data set, which is read into memory. Memory
+        maps of NumPy stay on disk, and rows are taken from them, a batch at a time. A ``DataLoader`` is a stream, repeated
+        without end, whose expectation is the mean over its data set; it should shuffle. So is ``draw(rng, size) -> batch``,
+        whose samples are fresh.
     convex, lipschitz, strong_convexity, floor : optional
         What is known of the mean, as in :class:`FiniteSum`. Methods that choose their own steps ask whether it is convex.
     value_range, gradient_bound : optional
@@ -118,10 +119,11 @@ class TorchLoss(Oracle):
         self.dimension = sum(self.sizes)
         fixed = [*module.named_parameters(), *module.named_buffers()]
         self.fixed = {name: self._tensor(tensor.detach()) for name, tensor in fixed if name not in free}
+        self.mapped = any(isinstance(part, np.memmap) for part in (data if isinstance(data, (tuple, list)) else [data]))
         self.data = () if data is None else self._tensors(data)
         if self.data:
             self.n = length_of(self.data)
-            self.room = tuple(tensor[:0].cpu() for tensor in self.data)
+            self.room = () if self.mapped else tuple(tensor[:0].cpu() for tensor in self.data)
 
     def _refuse_moods(self) -> None:
         """Raise if the module's outputs depend on more than its parameters and inputs."""
@@ -143,6 +145,8 @@ class TorchLoss(Oracle):
             raise ValueError(
                 "`data` must be (inputs, targets) or a tensor, got a dict: which part is the input is not known"
             )
+        if self.mapped:  # they may not fit into memory: rows are taken from them, a batch at a time
+            return tuple(map(np.asarray, batch if isinstance(batch, (tuple, list)) else (batch,)))
         return tuple(map(self._tensor, batch)) if isinstance(batch, (tuple, list)) else (self._tensor(batch),)
 
     def combine(self, batch: Any, x: np.ndarray, w: float, y: np.ndarray, v: float) -> tuple[float, float, np.ndarray]:
@@ -158,6 +162,8 @@ class TorchLoss(Oracle):
 
     def _taken(self, indices: np.ndarray) -> tuple[Any, ...]:
         """Return rows of the data, on the processor in a place that is used again: new memory costs more than the rows."""
+        if self.mapped:
+            return tuple(self._tensor(np.array(array[indices])) for array in self.data)
         start, size = int(indices[0]), indices.size
         if start + size - 1 == indices[-1] and (np.diff(indices) == 1).all():
             return tuple(tensor[start : start + size] for tensor in self.data)

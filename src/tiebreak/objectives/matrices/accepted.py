@@ -11,10 +11,14 @@ import scipy.sparse
 from tiebreak.engine import checks
 from tiebreak.objectives.matrices.csr import CSR
 from tiebreak.objectives.matrices.dense import Dense
+from tiebreak.rows.maps import unlocked
+from tiebreak.rows.store import SparseRows, VerifiedRows
 
 
 def as_matrix(value: Any, name: str) -> Dense | CSR:
     """Return a validated matrix. Float arrays in C order are not copied, and float32 stays float32."""
+    if isinstance(value, VerifiedRows):
+        return _stored(value, name)
     if scipy.sparse.issparse(value):
         sparse = _rows_of(value, name)
         if not sparse.has_canonical_format:  # duplicates would be read as two features
@@ -56,4 +60,15 @@ def _floats(value: Any, name: str) -> np.ndarray:
     if array.ndim == 0:
         raise ValueError(f"`{name}` must be a non-empty matrix (samples × features), got a single number")
     kind = np.float32 if array.dtype == np.float32 else np.float64
-    return np.ascontiguousarray(np.asarray(array), dtype=kind)
+    return unlocked(np.ascontiguousarray(np.asarray(array), dtype=kind))
+
+
+def _stored(value: VerifiedRows, name: str) -> Dense | CSR:
+    """Return the matrix of a store in place: its numbers were looked at when they were stored."""
+    checks.extent(value.largest, name)
+    if not isinstance(value.rows, SparseRows):
+        return Dense(unlocked(np.asarray(value.rows)))
+    data, columns, starts = map(np.asarray, value.rows)
+    if data.size < 2**31:  # as SciPy has them: compiled code is the same then
+        starts = starts.astype(columns.dtype)
+    return CSR(unlocked(data), unlocked(columns), unlocked(starts), value.shape[1])

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
+    draw_rows,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -32,6 +34,12 @@ class CSR(NamedTuple):
 
     def __str__(self) -> str:
         return "{} × {} sparse".format(*self.shape)
+
+    def between(self, low: int, high: int) -> CSR:
+        """Return the rows from ``low`` to ``high``, whose numbers are not copied."""
+        starts = self.starts[low : high + 1]
+        own = slice(starts[0], starts[-1])
+        return CSR(self.data[own], self.columns[own], starts - starts[0], self.n_columns)
 
     @property
     def longest_row(self) -> int:
@@ -77,14 +85,18 @@ class CSR(NamedTuple):
         """Return Aᵀ factors, in float64."""
         return self.to_scipy().T @ np.asarray(factors, dtype=np.float64)
 
-    def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
-        """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit."""
-        n, d = self.shape
+    def small_gram(self, weights: np.ndarray, unit: float, of_rows: bool) -> np.ndarray:
+        """Return W A Aᵀ W, or Aᵀ W² A, with W = diag(√weights) / unit."""
         scaled = self.scaled(np.sqrt(weights) / unit)
-        return (scaled.T @ scaled if d <= n else scaled @ scaled.T).toarray()
+        return (scaled @ scaled.T if of_rows else scaled.T @ scaled).toarray()
 
     def compile_gram(self, weights: np.ndarray) -> None:
         """SciPy needs nothing compiled."""
+
+
+@draw_rows.register(CSR)
+def draw_rows_csr(matrix, moment, batch):
+    return uniform_indices(moment, matrix.starts.size - 1, batch)
 
 
 @row_dots.register(CSR)

@@ -7,17 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.engine import kernel
+from tiebreak.engine.randomness import uniform_indices
 from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
+    draw_rows,
     row_dot,
     row_dot_and_size,
     row_dots,
     row_square,
     smallest_size,
 )
-from tiebreak.objectives.passes import over_blocks
 
+SUMMED_ROWS = 256  # rows that a product of matrices adds up, at least
 BLOCK_NUMBERS = 1 << 19  # numbers of the data that are turned into float64 at once
 
 
@@ -32,6 +34,10 @@ class Dense(NamedTuple):
 
     def __str__(self) -> str:
         return "{} × {}".format(*self.shape)
+
+    def between(self, low: int, high: int) -> Dense:
+        """Return the rows from ``low`` to ``high``, which are not copied."""
+        return Dense(self.array[low:high])
 
     @property
     def longest_row(self) -> int:
@@ -62,16 +68,21 @@ class Dense(NamedTuple):
         return max(1, BLOCK_NUMBERS // self.array.shape[1])
 
     @property
+    def rows_per_sum(self) -> int:
+        """How many rows a product of matrices adds up: few, as rounding errors grow with them, and enough to be fast."""
+        return max(SUMMED_ROWS, self.array.shape[1] // 4)
+
+    @property
     def depth(self) -> int:
         """How often a number is rounded on its way into a sum over all rows, at most: within its block, and per block."""
-        n, rows = self.array.shape[0], self.rows_at_once
+        n, rows = self.array.shape[0], self.rows_per_sum
         return min(n, rows) + -(-n // rows)
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return Aᵀ diag(weights) A in one pass over A, in float64."""
         roots = np.sqrt(weights)
         n, d = self.shape
-        total, rows = np.zeros((d, d)), self.rows_at_once
+        total, rows = np.zeros((d, d)), self.rows_per_sum
         for low in range(0, n, rows):
             block = roots[low : low + rows, None] * self.array[low : low + rows]
             total += block.T @ block
@@ -80,42 +91,37 @@ class Dense(NamedTuple):
     def combined(self, factors: np.ndarray) -> np.ndarray:
         """Return Aᵀ factors, in float64."""
         n, d = self.shape
-        total, rows = np.zeros(d), self.rows_at_once
+        total, rows = np.zeros(d), self.rows_per_sum
         for low in range(0, n, rows):
             total += factors[low : low + rows] @ np.asarray(self.array[low : low + rows], dtype=np.float64)
         return total
 
-    def smaller_gram(self, weights: np.ndarray, unit: float) -> np.ndarray:
-        """Return the smaller one of Aᵀ W² A and W A Aᵀ W, with W = diag(√weights) / unit; its upper triangle is missing.
+    def small_gram(self, weights: np.ndarray, unit: float, of_rows: bool) -> np.ndarray:
+        """Return W A Aᵀ W, or Aᵀ W² A, with W = diag(√weights) / unit; its upper triangle is missing.
 
         It is compiled: the threads of a library would wait for each other on a busy machine longer than so small a matrix
         takes.
         """
         roots = np.sqrt(weights)
-        n, d = self.shape
         array = self.array if unit == 1.0 else self.array / unit
-        if d > n:
-            out = np.zeros((n, n))
+        side = array.shape[0 if of_rows else 1]
+        out = np.zeros((side, side))
+        if of_rows:
             multiply_rows(array, roots, out)
-            return out
-
-        def run(low: int, high: int) -> np.ndarray:
-            out = np.zeros((d, d))
-            add_outer_products(array, roots, low, high, out)
-            return out
-
-        return np.add.reduce(over_blocks(n, self.numbers, run))
+        else:
+            add_outer_products(array, roots, out)
+        return out
 
     def compile_gram(self, weights: np.ndarray) -> None:
-        """Compile what :meth:`smaller_gram` needs."""
-        add_outer_products(self.array, weights, 0, 0, np.zeros((0, 0)))
+        """Compile what :meth:`small_gram` needs."""
+        add_outer_products(self.array[:0], weights, np.zeros((0, 0)))
         multiply_rows(self.array[:0], weights, np.zeros((0, 0)))
 
 
 @kernel(reorder=True)
-def add_outer_products(array, roots, low, high, out):
-    """Add Σ (roots_i row i) (roots_i row i)ᵀ over the rows from low to high to the lower triangle of ``out``."""
-    for i in range(low, high):
+def add_outer_products(array, roots, out):
+    """Add Σ (roots_i row i) (roots_i row i)ᵀ to the lower triangle of ``out``."""
+    for i in range(array.shape[0]):
         row = array[i]
         for j in range(row.size):
             factor = roots[i] * roots[i] * row[j]
@@ -133,6 +139,11 @@ def multiply_rows(array, roots, out):
             for k in range(array.shape[1]):
                 total += float(array[i, k]) * array[j, k]
             out[i, j] = roots[i] * roots[j] * total
+
+
+@draw_rows.register(Dense)
+def draw_rows_dense(matrix, moment, batch):
+    return uniform_indices(moment, matrix.array.shape[0], batch)
 
 
 @row_dots.register(Dense)

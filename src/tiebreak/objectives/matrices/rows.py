@@ -9,6 +9,11 @@ import numpy as np
 from tiebreak.engine import generic
 
 
+@generic
+def draw_rows(matrix, moment, batch):
+    """Fill an array with the places of rows, all equally likely, and return it: a function of the moment alone."""
+
+
 @generic(reorder=True)
 def row_dots(matrix, i, x, y):
     """Return ⟨row i, x⟩ and ⟨row i, y⟩."""

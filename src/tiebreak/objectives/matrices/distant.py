@@ -1,0 +1,180 @@
+"""Matrices whose rows are elsewhere, in partitions of a Dask cluster: loops see those that they have drawn.
+
+A loop draws rows from a *buffer* in memory. The rows of an iteration are a function of the seed alone, so those of many
+iterations are fetched together, and ahead. The buffer has room for a few *tracks*: the draws of one level by batches of one
+size, for successive iterations. If the rows of an iteration are not there, the loop calls Python, which fills a track.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tiebreak.engine import kernel
+from tiebreak.engine.callouts import answering, call_out
+from tiebreak.objectives.matrices.csr import CSR
+from tiebreak.objectives.matrices.dense import Dense
+from tiebreak.objectives.matrices.parts import Rows
+from tiebreak.objectives.matrices.rows import (
+    add_row,
+    add_row_and_size,
+    draw_rows,
+    row_dot,
+    row_dot_and_size,
+    row_dots,
+    row_square,
+)
+from tiebreak.rows import one_thread, rows_per_block
+from tiebreak.rows.maps import unlocked
+from tiebreak.rows.partitions import Partitions
+
+Sums = TypeVar("Sums")
+
+TRACKS = 4  # draws that have room at the same time
+LOW, HIGH, TURN, PATH, SIZE, FIRST, COUNT, START, FIELDS = range(9)  # what a track is: whose draws, which iterations, where
+
+
+class Distant(NamedTuple):
+    """A matrix whose rows are elsewhere, with those of the next iterations in memory."""
+
+    buffer: Dense | CSR  # rows that were fetched
+    handle: np.ndarray  # by which Python knows the matrix
+    tracks: np.ndarray  # (TRACKS · FIELDS,): what is in the buffer
+    asked: np.ndarray  # room for what Python is asked
+    n_rows: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.buffer.shape[1]
+
+    @property
+    def partitions(self) -> Partitions:
+        """Where the rows are."""
+        return answering(self.handle).partitions
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return self.partitions.matrix.numbers
+
+    def __str__(self) -> str:
+        return f"{self.partitions!r}"
+
+
+class DistantRows:
+    """All rows of data that are elsewhere: the same questions as those of :class:`Rows`."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions, facts = partitions, partitions.matrix
+        self.shape, self.numbers, self.longest_row = partitions.shape, facts.numbers, facts.longest_row
+        self.largest = max(facts.largest, -facts.least, 0.0)
+
+    def passes(self, run: Callable[..., Sums], *arguments: Any, width: float) -> Iterator[Sums]:
+        """Yield ``run(rows, low, high, *arguments)`` for each block of rows, in their order, computed where they are."""
+        step = rows_per_block(self.shape[0], self.worth(width))
+        return iter(self._partitions.passes(_run_blocks, run, step, arguments, step=step))
+
+    worth: Any = Rows.worth
+    blocks: Any = Rows.blocks
+
+
+def partition_rows(rows: int, columns: int, numbers: int) -> int:
+    """Return how many rows partitions hold a multiple of: those of the largest blocks of most passes."""
+    return rows_per_block(rows, 3.0 * columns * rows / max(numbers, 1))
+
+
+def matrix_of(rows: Any) -> Dense | CSR:
+    """Return an array, or a sparse one of SciPy, as kernels see it."""
+    if isinstance(rows, np.ndarray):
+        return Dense(unlocked(rows))
+    return CSR(unlocked(rows.data), unlocked(rows.indices), unlocked(rows.indptr), rows.shape[1])
+
+
+def _run_blocks(
+    A: Any, b: np.ndarray, w: np.ndarray, first: int, run: Callable[..., Any], step: int, arguments: tuple[Any, ...]
+) -> list[Any]:
+    rows, arguments = Rows(matrix_of(A), unlocked(b), unlocked(w)), _unlocked_all(arguments)
+    with one_thread():
+        return [run(rows, low, min(low + step, b.size), *arguments) for low in range(0, b.size, step)]
+
+
+def _unlocked_all(value: Any) -> Any:
+    """Return a value whose arrays all look writeable: what was sent is not, and kernels would be compiled once more."""
+    if isinstance(value, np.ndarray):
+        return unlocked(value)
+    if not isinstance(value, tuple):
+        return value
+    parts = [_unlocked_all(part) for part in value]
+    return value._make(parts) if hasattr(value, "_make") else tuple(parts)
+
+
+def buffer_of(partitions: Partitions, rows: int, room: int) -> Dense | CSR:
+    """Return an empty matrix of so many rows, and room for so many numbers if it is sparse."""
+    d, kind = partitions.shape[1], partitions.dtype
+    if not partitions.sparse:
+        return Dense(np.zeros((rows, d), dtype=kind))
+    whole = np.int32 if max(room, d) < 2**31 else np.int64
+    return CSR(np.zeros(room, dtype=kind), np.zeros(room, dtype=whole), np.zeros(rows + 1, dtype=whole), d)
+
+
+@kernel
+def found(tracks, moment, size):
+    """Return where in the buffer the rows of a moment begin, or −1."""
+    for k in range(0, tracks.size, FIELDS):
+        if (
+            tracks[k + LOW] == moment.key.low
+            and tracks[k + HIGH] == moment.key.high
+            and tracks[k + TURN] == moment.turn
+            and tracks[k + PATH] == moment.path
+            and tracks[k + SIZE] == size
+        ):
+            ahead = moment.iteration - tracks[k + FIRST]
+            if 0 <= ahead < tracks[k + COUNT]:
+                return tracks[k + START] + ahead * size
+    return -1
+
+
+@draw_rows.register(Distant)
+def draw_distant_rows(matrix, moment, batch):
+    place = found(matrix.tracks, moment, batch.size)
+    if place < 0:
+        asked = matrix.asked
+        asked[LOW], asked[HIGH], asked[TURN], asked[PATH] = moment.key.low, moment.key.high, moment.turn, moment.path
+        asked[SIZE], asked[FIRST] = batch.size, moment.iteration
+        call_out(matrix.handle[0], 0, 0, 0, 0, asked, matrix.tracks)
+        place = found(matrix.tracks, moment, batch.size)
+    for k in range(batch.size):
+        batch[k] = place + k if place >= 0 else 0  # a row without a target: whatever is made of it is not finite
+    return batch
+
+
+@row_dots.register(Distant)
+def row_dots_distant(matrix, i, x, y):
+    return row_dots(matrix.buffer, i, x, y)
+
+
+@row_dot.register(Distant)
+def row_dot_distant(matrix, i, x):
+    return row_dot(matrix.buffer, i, x)
+
+
+@row_square.register(Distant)
+def row_square_distant(matrix, i, unit):
+    return row_square(matrix.buffer, i, unit)
+
+
+@add_row.register(Distant)
+def add_row_distant(matrix, i, weight, out):
+    add_row(matrix.buffer, i, weight, out)
+
+
+@row_dot_and_size.register(Distant)
+def row_dot_and_size_distant(matrix, i, x, y):
+    return row_dot_and_size(matrix.buffer, i, x, y)
+
+
+@add_row_and_size.register(Distant)
+def add_row_and_size_distant(matrix, i, weight, size, out):
+    add_row_and_size(matrix.buffer, i, weight, size, out)
