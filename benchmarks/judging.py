@@ -40,7 +40,6 @@ class Yardstick(NamedTuple):
     start: tuple[float, float]  # f and g at x₀
     tolerance: float  # ε
     one_pass: float = 0.0  # samples of a pass over both levels
-    finest: float = 0.0  # no finer ρ can be decided
 
     def errors(self, f: Any, g: Any) -> tuple[Any, Any]:
         """Return the relative gaps: of f, and of g."""
@@ -51,7 +50,7 @@ class Yardstick(NamedTuple):
         """Return whether the reference is accurate enough for a ρ."""
         room = CERTAIN * level
         errors = self.reference.upper_error / self._upper_unit, self.reference.lower_error / self._lower_unit
-        return level >= self.finest and all(error <= room for error in errors)
+        return all(error <= room for error in errors)
 
     @property
     def _lower_unit(self) -> float:
@@ -60,19 +59,6 @@ class Yardstick(NamedTuple):
     @property
     def _upper_unit(self) -> float:
         return max(abs(self.start[0] - self.reference.upper), abs(self.reference.upper))
-
-
-def with_best_known(yardstick: Yardstick, runs: Iterable[Run]) -> Yardstick:
-    """Return a yardstick whose f* is the least f that runs found with g nearly least, if none is known."""
-    if not math.isnan(yardstick.reference.upper):
-        return yardstick
-    rows = np.vstack([np.zeros((0, 4)), *(run.records for run in runs if run.records.size)])
-    _, lower = yardstick._replace(reference=yardstick.reference._replace(upper=1.0)).errors(rows[:, 2], rows[:, 3])
-    for level in sorted(LEVELS):
-        if (found := rows[lower <= level, 2]).size:
-            known = yardstick.reference._replace(upper=float(found.min()), upper_error=0.0)
-            return yardstick._replace(reference=known, finest=level)
-    return yardstick._replace(reference=yardstick.reference._replace(upper=1.0, upper_error=math.inf))
 
 
 def first_solved(run: Run, yardstick: Yardstick, level: float) -> dict[str, float]:

@@ -9,6 +9,7 @@ import cvxpy
 import numpy as np
 import pytest
 from bank import Reference, entries
+from bank.nonconvex import least_on_polygon
 from cases import CASES
 from judging import (
     HALVES,
@@ -20,7 +21,6 @@ from judging import (
     halves,
     judge,
     profile,
-    with_best_known,
     with_shared_times,
 )
 from race import Store, chosen_entries, hired, race, results, tasks_of, two_level_methods
@@ -28,6 +28,7 @@ from reporting import write
 from timing import Size
 
 from tiebreak import Logistic
+from tiebreak.studies.known import known
 
 YARDSTICK = Yardstick(Reference(1.0, 10.0, 0.0, 0.0, "planted"), start=(0.0, 3.0), tolerance=0.0)
 PROBLEMS = {entry.name: entry for entry in entries()}
@@ -64,17 +65,6 @@ def test_a_reference_decides_only_what_it_is_accurate_enough_for():
     assert [rough.decides(level) for level in (1e-2, 1e-4, 1e-6)] == [True, True, False]
     run = run_of("a", (10, 1.0, 10.0, 1.0))
     assert [contest.level for contest in contests([run], {"one": rough}, "samples")] == [1e-2, 1e-4]
-
-
-def test_the_best_known_value_is_the_least_f_of_points_that_nearly_minimise_g():
-    unknown = YARDSTICK._replace(reference=Reference(1.0, math.nan, 0.0, math.nan, "best known"))
-    runs = [run_of("a", (10, 1.0, 4.0, 1.5), (20, 2.0, 7.0, 1.0)), run_of("b", (10, 1.0, 6.0, 1.0 + 1e-6))]
-    found = with_best_known(unknown, runs)
-    assert found.reference.upper == 6.0
-    assert found.decides(1e-6)
-    rough = with_best_known(unknown, [run_of("a", (10, 1.0, 4.0, 1.001))])
-    assert [rough.decides(level) for level in (1e-2, 1e-4)] == [True, False]
-    assert not with_best_known(unknown, []).decides(1e-2)
 
 
 def test_the_same_work_has_the_same_times_and_other_work_keeps_its_own():
@@ -208,3 +198,11 @@ def test_planted_answers_are_those_of_a_conic_solver(name):
     center = problem.upper.center if problem.upper.center.size else np.zeros(problem.dimension)
     unit = max(abs(problem.upper.value(start) - reference.upper), abs(reference.upper))
     assert least(0.5 * cvxpy.sum_squares(x - center), [*inside, tied]) == pytest.approx(reference.upper, abs=1e-4 * unit)
+
+
+def test_the_least_f_on_a_polygon_is_that_of_a_closed_form_where_f_is_convex():
+    case = known(3)
+    upper, error = least_on_polygon(case.problem.upper, case.vertices)
+    assert 0.0 <= error <= 1e-5 * upper
+    assert upper - error <= case.upper * (1.0 + 1e-12)
+    assert case.upper <= upper * (1.0 + 1e-12)

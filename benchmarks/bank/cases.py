@@ -18,7 +18,7 @@ class Reference(NamedTuple):
     """The answer of a problem: g*, and the least f over the points that count as tied."""
 
     lower: float  # g*
-    upper: float  # f*; NaN if only the best known value can be told, from the runs themselves
+    upper: float  # f*
     lower_error: float  # by how much each may be off
     upper_error: float
     source: str

@@ -88,7 +88,9 @@ def test_the_choice_follows_the_problem_and_the_budget():
     tall = LeastSquares(rng.standard_normal((2000, 4)), rng.standard_normal(2000))
     assert chosen(Problem(large, tall, L2Ball(1.0)), queries=5 * 2400) == "pavr"
     assert chosen(Problem(large, tall, L2Ball(1.0))) == "pavr"
-    assert chosen(Problem(large, tall, L2Ball(1.0), keep=0.9)) == "pavr"
+    assert chosen(Problem(large, tall, L2Ball(1.0), keep=0.9)) == "pb-apg"  # g is known to be well conditioned …
+    flat = LeastSquares(tall.matrix.array * [1.0, 1.0, 1.0, 0.01], tall.targets)
+    assert chosen(Problem(large, flat, L2Ball(1.0), keep=0.9)) == "pavr"  # … and is not
     assert chosen(Problem(large, tall, L2Ball(1.0)), queries=2400) == "sbcgf"
     assert chosen(Problem(SquaredNorm(), tall, L1Ball(1.0)), queries=3 * 2001) == "active-set"  # squares of many rows
     rows = rng.standard_normal((6000, 4))

@@ -105,6 +105,15 @@ def glide_on(x, glide, inertia):
 
 
 @kernel
+def against(y, x, previous):
+    """Return whether a step from y_t to x_{t+1} goes against the momentum: ⟨y_t − x_{t+1}, x_{t+1} − x_t⟩ > 0."""
+    total = 0.0
+    for i in range(x.size):
+        total += (y[i] - x[i]) * (x[i] - previous[i])
+    return total > 0.0
+
+
+@kernel
 def stay_inside(domain, glide, room):
     """Project y_t, if it must stay in Z."""
     if glide.inside[0] == 1 and glide.since[0] > 1:

@@ -8,7 +8,8 @@
   five thousand rows or more that are not summed up go to PAVR, if it can project and ties are exact. Over boxes of hundreds
   of sides, whose atoms are many, a tenth of the passes goes to PAVR first.
 - A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if f is convex and g
-  has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG).
+  has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG), and
+  so for near ties of a g that is known to be well conditioned.
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
 - Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
 
@@ -26,6 +27,7 @@ from tiebreak.domains import projects
 from tiebreak.methods.active_set import SEEKING_PASSES, ActiveSet
 from tiebreak.methods.base import NO_BUDGET, Budget, Method
 from tiebreak.methods.cutting import CGBiO
+from tiebreak.methods.fitting import is_round
 from tiebreak.methods.parameters import declared
 from tiebreak.methods.penalised import PBAPG
 from tiebreak.methods.sample_average import SampleAverage, keeps
@@ -83,6 +85,7 @@ class Auto(Method):
             return ActiveSet(initial=PAVR()) if first else ActiveSet()
         if steps and (f.convex or (f.convex is False and not problem.is_near)):
             many = g.n_samples >= (MANY if passes >= FEW_PASSES else SOME)
-            return PAVR() if many and f.convex else PBAPG()
+            simple = problem.is_near and is_round(g)
+            return PAVR() if many and f.convex and not simple else PBAPG()
         few = FEW if f.convex else FEW_NOT_CONVEX
         return CGBiO() if samples <= few else SBCGF()

@@ -9,6 +9,7 @@ from tiebreak.domains import projects
 from tiebreak.methods.base import Method
 from tiebreak.methods.fista import FISTA
 from tiebreak.methods.frank_wolfe import SpiderFW, StormFW
+from tiebreak.objectives import Objective
 from tiebreak.problem import Problem
 from tiebreak.schedules import Schedule, constant, falling, opened, power
 
@@ -18,6 +19,7 @@ ALLOWED = 1e-3  # share of g at the centre of Z by which g may rise before steps
 
 FIRST_SHORT_STEP = 1e-3  # the first step of Frank-Wolfe from a good point at most: it meets the curvature of g
 UNKNOWN_CURVATURE = 1e-300  # less than any
+ROUND = 10.0  # ratio of curvatures up to which steps with full gradients are as good as any
 
 
 def known_convexity(problem: Problem, method: Method) -> bool:
@@ -66,6 +68,11 @@ def first_points(problem: Problem) -> Method:
     if projects(problem.domain):
         return FISTA(level="lower")
     return SpiderFW(period=1, batch_size=1, level="lower")
+
+
+def is_round(objective: Objective) -> bool:
+    """Return whether an objective is known, at little cost, to bend in all directions about as much."""
+    return ROUND * float(objective.known_convexity) >= float(objective.lipschitz)
 
 
 def settling(problem: Problem) -> Method | None:

@@ -11,9 +11,9 @@ A larger share leaves f unsettled along the ties of g, a smaller one delays the 
 restarts where a step goes against it, ⟨y_t − x_{t+1}, x_{t+1} − x_t⟩ > 0 (O'Donoghue and Candès, Adaptive restart for
 accelerated gradient schemes, 2015).
 
-For near ties the w at which g has its level is sought, from stage to stage (``levels.py``): the share is 0.1 until there
-are points on both sides of the level, and 0.7 times as much from one stage to the next then. A stage takes 20 steps at most,
-and 1.2 times as many from one to the next.
+For near ties the w at which g has its level is sought, from stage to stage (``levels.py``): the share is 0.2 until there
+are points on both sides of the level, and half as much from one stage to the next then. A stage takes 20 steps at most, and
+1.2 times as many from one to the next.
 
 In the paper: w_t is ``penalty(t)``. Constants that are too small are raised, as in ``accelerated.py``.
 """
@@ -33,6 +33,7 @@ from tiebreak.methods.accelerated import (
     Accelerated,
     Curvature,
     Glide,
+    against,
     given_smoothness,
     glide_on,
     look_at_both,
@@ -189,15 +190,6 @@ def close_solved_stage(penalty, state, step):
         glide.since[0] = 0
 
 
-@kernel
-def against(y, x, previous):
-    """Return whether ⟨y − x, x − previous⟩ > 0."""
-    total = 0.0
-    for i in range(x.size):
-        total += (y[i] - x[i]) * (x[i] - previous[i])
-    return total > 0.0
-
-
 @declared
 class PBAPG(Accelerated):
     """Accelerated projected gradient on f + w_t g, warm-started through stages of growing penalty w_t.
@@ -266,7 +258,7 @@ class PBAPG(Accelerated):
 
     def _staged(self, problem: Problem) -> Staged:
         if problem.is_near:
-            return Staged(Sought(), settled=0.1, stricter=0.7, length=20, patience=1.2)
+            return Staged(Sought(), settled=0.2, stricter=0.5, length=20, patience=1.2)
         return Staged(Growing(self.growth), settled=0.3, stricter=self.growth**-0.5, length=LONGEST, patience=1.0)
 
     def allow(self, state: State, level: float, rise: float) -> None:

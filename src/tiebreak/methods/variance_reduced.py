@@ -5,12 +5,16 @@
     y_{t+1} = Π(x_t − v_t / (c L))
 
 An epoch is as many steps as go through all rows once; the first ones are shorter. At its end x̃ becomes the mean of its y,
-and both gradients are found there exactly. For a fixed weight w these are the steps of Katyusha: Allen-Zhu, Katyusha: the
+and both gradients are found there exactly. Far from a solution a part of the rows says as much: for exact ties, the first
+epochs go through an eighth, a quarter and a half of them, and begin with a gradient of as many rows, drawn as batches are
+(Harikandeh et al., Stop wasting my gradients: practical SVRG, NeurIPS 2015; Frostig et al., Competing with the empirical
+risk minimizer in a single pass, COLT 2015). For a fixed weight w these are the steps of Katyusha: Allen-Zhu, Katyusha: the
 first direct acceleration of stochastic gradient methods, STOC 2017, with θ₁ = min(½, 2 / (e + 3)) in the e-th epoch, about
 as in Lan, Li and Zhou, A unified variance-reduced accelerated gradient method for convex optimization, NeurIPS 2019. As in
 PB-APG (``penalised.py``), w grows from stage to stage, each of which begins anew at x̃: a stage ends when the projected
 gradient of f / w + g at x̃ is a share of ∇f / w, 0.3 at first and less from stage to stage. No version for two levels, and
-no rate for this one, is known. For near ties the w at which g has its level is sought, from stage to stage (``levels.py``).
+no rate for this one, is known. For near ties the w at which g has its level is sought, from stage to stage (``levels.py``),
+from a point that the same steps on g alone lead to.
 
 L = L_f / w + L_g + (M_f / S_f) / w + M_g / S_g, where M is a smoothness constant of single samples and S the batch size.
 Rows of a linear model that differ much are drawn in proportion to their squared lengths, of which M is then a mean. Batches
@@ -33,83 +37,29 @@ from tiebreak.domains import project
 from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment
 from tiebreak.engine.vectors import copy, distance, dot, fill
-from tiebreak.estimates import Memory, cost, memory_for
+from tiebreak.estimates import Memory
 from tiebreak.methods.base import DONE, LOWER_NOT_FINITE, UPPER_NOT_FINITE, Budget, Method, initial
-from tiebreak.methods.fitting import first_points
+from tiebreak.methods.fitting import first_points, is_round
 from tiebreak.methods.levels import Ends, Growing, Sought, begin, changed
-from tiebreak.methods.parameters import declared, other, real, whole
+from tiebreak.methods.parameters import declared, option, other, real, whole
+from tiebreak.methods.snapshots import Ignored, Snapshot, estimate_from, snapshot_of, take_snapshot
 from tiebreak.methods.states import Count, Number, Point, Room
 from tiebreak.methods.unknown import NOISE, checked_constants, say_estimated, smoothness_of
-from tiebreak.objectives.base import Whole, accumulate, draw, pass_over, whole_of
 from tiebreak.problem import Problem
 
 LARGEST_FIRST = 10.0  # first w, in units of L_f / L_g, if there are few passes; 1 if there are …
-MANY = 100.0  # … as many, and in between in proportion
+MANY, MANY_WIDE = 1000.0, 100.0  # … as many, the latter where g has fewer samples than variables; in proportion between
 GROWTH = 20.0  # factor of w from one stage to the next
 SETTLED = 0.3  # share of ∇f / w, at x̃, to which the projected gradient of f / w + g has fallen when the first stage ends
 STRICTER = 0.7  # factor of that share from one stage to the next, so that f settles along the ties of g
-SHORT_EPOCHS = np.array([1, 1, 1, 1, 2, 2, 2, 2])  # lengths of the first epochs, in quarters of that of later ones
 ENOUGH = 0.5  # share of an epoch whose mean is worth more than x̃
 LEAST_MIX, MIX = 0.05, 0.25  # θ₂, the weight of x̃: at least, and in units of the share of single samples in L
 SHOWN = 1.001  # factor of L: if gradients of a batch differ by more, it is too small …
 RAISED, TWICE = 1.05, 2.0  # … and becomes so many times what they show, and at least so many times what it was
 SHORT = 1e-7  # distance of x_t from x̃ relative to x̃, below which ratios of gradients are rounding errors
 SHORTER = 1.5  # c, by which steps are shorter than 1 / L
+MANY_ROWS = 1000  # samples of g from which on its own steps find the first point, unless g is round
 LEAST_BATCH = 8  # rows of as many numbers as there are variables in a step, whose own work is then less than theirs
-
-
-class Snapshot(NamedTuple):
-    """F̂_t = F(x̃) + F_B(x_t) − F_B(x̃), with a fresh batch B, and x̃ renewed at the beginning of each epoch."""
-
-    whole: Whole
-    objective: Any  # F, perhaps with samples that are not equally likely, from which B is drawn
-    batch_size: int  # S
-    quarter: int  # steps of the first epochs, a quarter of those of later ones
-
-
-class SnapshotMemory(NamedTuple):
-    """What is known of one objective."""
-
-    direction: np.ndarray  # ∇F̂_t
-    exact: np.ndarray  # ∇F(x̃)
-    value: np.ndarray  # F(x̃), one number
-    batch: np.ndarray
-    spent: np.ndarray
-
-
-@memory_for.register
-def memory_of_snapshot(plan: Snapshot, dimension: int) -> SnapshotMemory:
-    batch, spent = np.zeros(plan.batch_size, dtype=np.int64), np.zeros(2, dtype=np.int64)
-    return SnapshotMemory(np.zeros(dimension), np.zeros(dimension), np.zeros(1), batch, spent)
-
-
-@cost.register
-def cost_of_snapshot(plan: Snapshot, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    short = plan.quarter * SHORT_EPOCHS.sum()  # steps of all short epochs
-    first = plan.quarter * np.append(0, SHORT_EPOCHS.cumsum())
-    begins = np.where(t < short, np.isin(t, first), (t - short) % (4 * plan.quarter) == 0)
-    exactly = np.where(begins, plan.whole.size, 0)
-    return exactly + plan.batch_size, exactly + 2 * plan.batch_size
-
-
-@kernel
-def take_snapshot(plan, objective, memory, x):
-    """Find the value and the gradient at x̃."""
-    fill(memory.exact, 0.0)
-    memory.value[0] = pass_over(plan.whole, objective, x, memory.exact)
-    memory.spent[0] += plan.whole.size
-    memory.spent[1] += plan.whole.size
-    return math.isfinite(memory.value[0])
-
-
-@kernel
-def estimate_from(plan, memory, x, snapshot, moment):
-    """Estimate the gradient at x."""
-    copy(memory.exact, memory.direction)
-    batch = draw(plan.objective, moment, memory.batch)
-    accumulate(plan.objective, batch, x, 1.0, snapshot, -1.0, memory.direction)
-    memory.spent[0] += plan.batch_size
-    memory.spent[1] += 2 * plan.batch_size
 
 
 class State(NamedTuple):
@@ -139,7 +89,7 @@ class State(NamedTuple):
 class Plan(NamedTuple):
     """What the loop uses."""
 
-    upper: Snapshot
+    upper: Any  # Snapshot or Ignored
     lower: Snapshot
     weight: float  # the first w
     penalty: Any  # how w changes: Growing or Sought
@@ -158,9 +108,10 @@ def advance(problem, state, plan, iterations, keys):
         if state.steps[0] == state.period[0]:
             if t > 0:
                 scaled(state.total, 1.0 / state.period[0], x)
-            if not take_snapshot(plan.upper, problem.upper, upper, x):
+            epoch = state.epochs[0]
+            if not take_snapshot(plan.upper, problem.upper, upper, x, epoch, Moment(keys.upper, t, 1, 0)):
                 return UPPER_NOT_FINITE
-            if not take_snapshot(plan.lower, problem.lower, lower, x):
+            if not take_snapshot(plan.lower, problem.lower, lower, x, epoch, Moment(keys.lower, t, 1, 0)):
                 return LOWER_NOT_FINITE
             open_epoch(problem.domain, state, plan)
         share = min(0.5, 2.0 / (state.epoch[0] + 3.0))
@@ -185,8 +136,9 @@ def scaled(x, factor, out):
 def open_epoch(domain, state, plan):
     """Begin an epoch at x̃, and a stage of a larger weight, if this one has done its work."""
     fill(state.total, 0.0)
-    quarters = SHORT_EPOCHS[state.epochs[0]] if state.epochs[0] < SHORT_EPOCHS.size else 4
-    state.period[0], state.steps[0] = quarters * plan.lower.quarter, 0
+    lower, number = plan.lower, state.epochs[0]
+    state.period[0] = lower.first[number] if number < lower.first.size else lower.period
+    state.steps[0] = 0
     state.epochs[0] += 1
     if state.iteration[0] == 0:
         state.weight[0], state.settled[0] = plan.weight, SETTLED
@@ -283,8 +235,8 @@ class PAVR(Method):
         " but √n / 2 of n at most, and more where rows are sparse. Of f as many as pass through it in as many steps."
     )
     weight: float | None = real(
-        "The first w; L_f / L_g if not given and there is a budget of a hundred passes or more, up to ten times as much for"
-        " fewer.",
+        "The first w; L_f / L_g if not given and there is a budget of a thousand passes or more, of a hundred if g has fewer"
+        " samples than variables; up to ten times as much for fewer passes.",
         above=0.0,
     )
     growth: float = real("The factor of w from one stage to the next; for near ties w is sought.", GROWTH, above=1.0)
@@ -294,6 +246,11 @@ class PAVR(Method):
         "L_f and L_g to begin with, and M_f and M_g, those of single samples. If not given they are what the objectives"
         " know, and estimates where they know nothing.",
         checked_constants,
+    )
+    level: str = option(
+        'Which objectives to minimise: both, or "lower" for g alone, as other methods want of their first point.',
+        "both",
+        ("both", "lower"),
     )
     initial: Method | None = initial()
 
@@ -308,6 +265,10 @@ class PAVR(Method):
     convex = True
     near_ties = True
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return ("lower",) if self.level == "lower" else ("upper", "lower")
+
     def allow(self, state: State, level: float, rise: float) -> None:
         state.ends.rise[0] = rise
 
@@ -319,38 +280,49 @@ class PAVR(Method):
 
     def defaults(self, problem: Problem, budget: Budget) -> dict[str, Callable[[], Any]]:
         return {
-            "smoothness": lambda: constants_of(problem),
+            "smoothness": lambda: constants_of(problem, self.levels),
             "batch_size": lambda: fitting_batch(problem.lower, problem.dimension, *self._constants(problem)[1::2]),
             "weight": lambda: self._first_weight(problem, budget),
-            "initial": lambda: first_points(problem) if problem.is_near else None,
+            "initial": lambda: self._first_points(problem) if problem.is_near and self.level == "both" else None,
         }
 
+    def _first_points(self, problem: Problem) -> Method:
+        """Return what minimises g: its own steps, unless rows are few or g is known to be so round that all do as well."""
+        simple = problem.lower.n_samples < MANY_ROWS or is_round(problem.lower)
+        return first_points(problem) if simple else PAVR(level="lower")
+
     def _constants(self, problem: Problem) -> tuple[float, float, float, float]:
-        return self.smoothness or constants_of(problem)
+        return self.smoothness or constants_of(problem, self.levels)
 
     def _first_weight(self, problem: Problem, budget: Budget) -> float:
-        """Return the first w. A larger one lets g settle sooner, and f later, where g has ties."""
+        """Return the first w. A larger one lets g settle sooner, and f later, where g has many ties."""
         upper, lower = self._constants(problem)[:2]
         passes = min(budget.queries / (problem.upper.n_samples + problem.lower.n_samples), budget.passes)
-        return min(max(MANY / passes, 1.0), LARGEST_FIRST) * upper / lower
+        many = MANY if problem.lower.n_samples >= problem.dimension else MANY_WIDE
+        return min(max(many / passes, 1.0), LARGEST_FIRST) * upper / lower
 
     def plan(self, problem: Problem) -> Plan:
         assert self.batch_size is not None and self.weight is not None
         f, g = problem.upper, problem.lower
         size = min(self.batch_size, g.n_samples)
-        quarter = -(-g.n_samples // (4 * size))
-        sizes = -(-f.n_samples // (4 * quarter)), size
-        upper, lower = (
-            Snapshot(whole_of(level), level.evened(), each, quarter) for level, each in zip((f, g), sizes, strict=True)
+        period = 8 * -(-g.n_samples // (8 * size))
+        upper, lower, upper_single, lower_single = self._constants(problem)
+        above: Any
+        above, upper_smoothness, shares = Ignored(), 0.0, [lower_single / (size * lower + lower_single)]
+        if self.level == "both":
+            own = -(-f.n_samples // period)
+            above, upper_smoothness = snapshot_of(problem, f, own, period), upper + upper_single / own
+            shares.append(upper_single / (own * upper + upper_single))
+        return Plan(
+            upper=above,
+            lower=snapshot_of(problem, g, size, period),
+            weight=self.weight,
+            penalty=Sought() if problem.is_near and self.level == "both" else Growing(self.growth),
+            upper_smoothness=upper_smoothness,
+            lower_smoothness=lower + lower_single / size,
+            mix=max(MIX * max(shares), LEAST_MIX),
+            error=NOISE * max(float(getattr(problem, name).accuracy) for name in self.levels),
         )
-        known = self._constants(problem)
-        whole_constants, singles = known[:2], known[2:]
-        constants = [each + single / size for each, single, size in zip(whole_constants, singles, sizes, strict=True)]
-        noise = max(1.0 - known / constant for known, constant in zip(whole_constants, constants, strict=True))
-        penalty = Sought() if problem.is_near else Growing(self.growth)
-        first, second = constants
-        error = NOISE * max(float(f.accuracy), float(g.accuracy))
-        return Plan(upper, lower, self.weight, penalty, first, second, max(MIX * noise, LEAST_MIX), error)
 
     def start(self, problem: Problem, plan: Plan, x: np.ndarray) -> State:
         state: State = super().start(problem, plan, x)
@@ -358,7 +330,7 @@ class PAVR(Method):
         return state
 
     def remark(self, problem: Problem, state: State) -> str:
-        return "".join(say_estimated(level) for level in ("upper", "lower") if math.isnan(getattr(problem, level).lipschitz))
+        return "".join(say_estimated(level) for level in self.levels if math.isnan(getattr(problem, level).lipschitz))
 
     def conclude(self, state: State) -> None:
         """Take the mean of the last epoch, if it is nearly complete, for x̃."""
@@ -367,10 +339,13 @@ class PAVR(Method):
             state.x[:] = state.total / steps
 
 
-def constants_of(problem: Problem) -> tuple[float, float, float, float]:
-    """Return L_f, L_g, M_f and M_g: what the objectives know, and estimates where they know nothing."""
-    upper, lower = (smoothness_of(problem, level, single=False).whole for level in ("upper", "lower"))
-    return upper, lower, _per_sample(problem, "upper"), _per_sample(problem, "lower")
+def constants_of(problem: Problem, levels: tuple[str, ...]) -> tuple[float, float, float, float]:
+    """Return L_f, L_g, M_f and M_g: what the objectives know, and estimates where they know nothing; 1 and 0 if ignored."""
+    lower = smoothness_of(problem, "lower", single=False).whole, _per_sample(problem, "lower")
+    upper = 1.0, 0.0
+    if "upper" in levels:
+        upper = smoothness_of(problem, "upper", single=False).whole, _per_sample(problem, "upper")
+    return upper[0], lower[0], upper[1], lower[1]
 
 
 def _per_sample(problem: Problem, level: str) -> float:
