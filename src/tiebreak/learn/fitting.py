@@ -27,9 +27,12 @@ from tiebreak.domains import Box, Domain, L1Ball, L2Ball, LInfBall, Product, Sim
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.result import Result, Status
 from tiebreak.engine import checks
+from tiebreak.learn import places
 from tiebreak.methods import BiFISTA
 from tiebreak.objectives import FiniteSum, LeastSquares, LinearModel, Objective, OnPart, SquaredNorm, linear_model, loss
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square
+from tiebreak.objectives.matrices import Rows
+from tiebreak.objectives.summed import MOST_SIDE
 from tiebreak.problem import Problem
 from tiebreak.schedules import geometric
 
@@ -37,6 +40,8 @@ NORMS = {"l1": 1, "l2": 2, "box": math.inf}  # orders of the norms whose balls t
 SETS = (*NORMS, "simplex")
 SMOOTHING = 1e-3  # width of the smoothed kink of the ℓ1 norm, relative to the size of the set
 FADED = 1e-6  # share of the weight of f that is left at the end of a run
+ALIKE = 1e-11  # eigenvalue of products of columns below which columns depend on each other, relative to the largest
+CANCELLED = 1e-15  # what rounding may take from a squared norm from which 1 is subtracted
 PROBES = 10  # points at which the smoothness of a function is estimated
 MOST_GROUPS = 20  # values of a sensitive feature; more are rather numbers than groups
 
@@ -44,13 +49,27 @@ MOST_GROUPS = 20  # values of a sensitive feature; more are rather numbers than 
 class Data(NamedTuple):
     """Samples of a regression task, or of a task with targets −1 and 1."""
 
-    X: Any  # (n, d), dense or CSR
-    targets: np.ndarray
-    weights: np.ndarray
+    X: Any  # (n, d), dense or CSR; if they are many, a matrix of this package or a Dask array, which stays in place
+    targets: Any
+    weights: Any  # None if samples in place have none
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the samples stay where they are."""
+        return places.is_in_place(self.X)
 
     def rows(self, which: np.ndarray) -> Data:
-        """Return some of the samples."""
+        """Return some of the samples, if they are in memory."""
         return Data(self.X[which], self.targets[which], self.weights[which])
+
+    def is_used(self) -> Any:
+        """Return which samples are used: those whose weight is not 0, and all of those in place."""
+        return slice(None) if self.in_place or self.weights.all() else self.weights > 0.0
+
+    def used(self) -> Data:
+        """Return these samples, and no copy of them if they are all."""
+        which = self.is_used()
+        return self if isinstance(which, slice) else self.rows(which)
 
 
 class Coordinates(NamedTuple):
@@ -61,7 +80,9 @@ class Coordinates(NamedTuple):
     column: bool  # whether the intercept is the last variable
 
     def matrix(self, X: Any) -> Any:
-        """Return the rows of the problem."""
+        """Return the rows of the problem; those in place have their column of ones by themselves."""
+        if places.is_in_place(X):
+            return X
         if scipy.sparse.issparse(X):
             return scipy.sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr") if self.column else X
         rows = X - self.mean if self.mean.any() else X
@@ -74,12 +95,12 @@ class Coordinates(NamedTuple):
         return x[:d].copy(), float(shift - self.mean @ x[:d])
 
 
-def coordinates(data: Data, scalar: Any, fit_intercept: bool, eliminate: bool = True) -> Coordinates:
+def coordinates(data: Data, scalar: Any, fit_intercept: bool, eliminate: bool = True, centred: bool = True) -> Coordinates:
     """Return the coordinates in which a model is fitted; the intercept is a variable unless it may be eliminated."""
     d = data.X.shape[1]
     if not checks.flag(fit_intercept, "fit_intercept"):
         return Coordinates(np.zeros(d), 0.0, False)
-    if scipy.sparse.issparse(data.X):
+    if scipy.sparse.issparse(data.X) or data.in_place or not centred:
         return Coordinates(np.zeros(d), 0.0, True)
     mean = np.average(data.X, axis=0, weights=data.weights)
     if eliminate and isinstance(scalar, Square):
@@ -104,8 +125,7 @@ class Task(NamedTuple):
         """Return the set of the variables: that of the coefficients, with an interval if the intercept is a variable."""
         domain = constraint_set(constraint, radius, self, whole_norm)
         if self.where.column:
-            bounds = intercept_bounds(domain, self.scalar, self.rows, self.data)
-            domain = Product(coef=(domain, self.data.X.shape[1]), intercept=Box(*bounds))
+            domain = Product(coef=(domain, self.where.mean.size), intercept=Box(*intercept_bounds(domain, self)))
         return domain
 
 
@@ -114,9 +134,9 @@ def is_near(estimator: Any) -> bool:
     return checks.as_float(estimator.tolerance) != 0.0 or checks.as_float(estimator.keep) != 1.0
 
 
-def training_task(scalar: Any, data: Data, fit_intercept: bool, eliminate: bool = True) -> Task:
+def training_task(scalar: Any, data: Data, fit_intercept: bool, eliminate: bool = True, centred: bool = True) -> Task:
     """Return the task to fit some samples; ``eliminate`` the intercept, if that is possible, or keep it as a variable."""
-    where = coordinates(data, scalar, fit_intercept, eliminate)
+    where = coordinates(data, scalar, fit_intercept, eliminate, centred)
     rows = where.matrix(data.X)
     return Task(scalar, data, where, rows, on_rows(scalar, rows, data, where))
 
@@ -129,7 +149,8 @@ def training_problem(estimator: Any, scalar: Any, data: Data) -> tuple[Coordinat
 
 def on_rows(scalar: Any, rows: Any, data: Data, where: Coordinates) -> LinearModel:
     """Return the loss of a data set."""
-    return linear_model(scalar, rows, data.targets - where.offset, data.weights)
+    targets = data.targets - where.offset if where.offset else data.targets
+    return linear_model(scalar, rows, targets, data.weights, ones=where.column and data.in_place)
 
 
 def scalar_loss(name: Any, delta: Any, known: dict[str, Any]) -> Any:
@@ -175,13 +196,7 @@ def default_radius(constraint: str, task: Task, whole_norm: bool = False) -> flo
     """
     if constraint == "simplex":
         return 1.0
-    rows, data, where = task.rows, task.data, task.where
-    root = np.sqrt(data.weights / data.weights.mean())
-    scaled = scipy.sparse.diags_array(root) @ rows if scipy.sparse.issparse(rows) else root[:, None] * rows
-    lengths = scipy.sparse.linalg.norm(scaled, axis=0) if scipy.sparse.issparse(scaled) else np.linalg.norm(scaled, axis=0)
-    lengths[lengths == 0.0] = 1.0  # columns of one length: lsqr stops early where some are much longer than others
-    even = scaled @ scipy.sparse.diags_array(1.0 / lengths) if scipy.sparse.issparse(scaled) else scaled / lengths
-    coef, intercept = where.model(lsqr(even, root * (data.targets - where.offset), atol=1e-6, btol=1e-6)[0] / lengths)
+    coef, intercept = task.where.model(least_squares_of_sums(task) if task.data.in_place else least_squares(task))
     size = float(np.linalg.norm(coef, NORMS[constraint]))
     if whole_norm and size > 0.0:
         size *= math.hypot(1.0, intercept / float(np.linalg.norm(coef)))
@@ -189,7 +204,32 @@ def default_radius(constraint: str, task: Task, whole_norm: bool = False) -> flo
     return room * size if size > 0.0 and math.isfinite(size) else 1.0
 
 
-def intercept_bounds(domain: Any, scalar: Any, rows: Any, data: Data) -> tuple[list[float], list[float]]:
+def least_squares(task: Task) -> np.ndarray:
+    """Return a point of least squares."""
+    rows, data, where = task.rows, task.data, task.where
+    root = np.sqrt(data.weights / data.weights.mean())
+    scaled = scipy.sparse.diags_array(root) @ rows if scipy.sparse.issparse(rows) else root[:, None] * rows
+    lengths = scipy.sparse.linalg.norm(scaled, axis=0) if scipy.sparse.issparse(scaled) else np.linalg.norm(scaled, axis=0)
+    lengths[lengths == 0.0] = 1.0  # columns of one length: lsqr stops early where some are much longer than others
+    even = scaled @ scipy.sparse.diags_array(1.0 / lengths) if scipy.sparse.issparse(scaled) else scaled / lengths
+    return lsqr(even, root * (data.targets - where.offset), atol=1e-6, btol=1e-6)[0] / lengths
+
+
+def least_squares_of_sums(task: Task) -> np.ndarray:
+    """Return a point of least squares, found in one pass over the data."""
+    squares, d = LeastSquares._make([Square(), *task.lower[1:]]), task.lower.dimension
+    if d > MOST_SIDE or not squares.summable:
+        raise ValueError(
+            f"`radius` must be given for {task.data.X.shape[1]:,} features of samples that are used in place: its default is"
+            f" found from sums over the rows, for at most {MOST_SIDE - 1:,} features, none of extreme size"
+        )
+    sums = squares.summed()
+    lengths = np.sqrt(np.diag(sums.quadratic))
+    lengths[lengths == 0.0] = 1.0
+    return np.linalg.pinv(sums.quadratic / np.outer(lengths, lengths), ALIKE, True) @ (sums.linear / lengths) / lengths
+
+
+def intercept_bounds(domain: Any, task: Task) -> tuple[list[float], list[float]]:
     """Return an interval that holds the best intercept of every model of the set.
 
     With scores s_i = ⟨a_i, w⟩ of absolute values at most S, the best intercept c of the logistic loss gives the mean
@@ -197,20 +237,30 @@ def intercept_bounds(domain: Any, scalar: Any, rows: Any, data: Data) -> tuple[l
     of target_i − s_i. The best one of any loss that is least where prediction and target agree lies between the least and
     the largest of target_i − s_i. For the first two, the middle of the interval is the best constant model.
     """
-    d = data.X.shape[1]
-    point = domain.lmo(np.ones(d))
+    point = domain.lmo(np.ones(task.where.mean.size))
     farthest = float(np.linalg.norm(point)) + domain.diameter
-    norms = (
-        scipy.sparse.linalg.norm(data.X, axis=1) if scipy.sparse.issparse(data.X) else np.linalg.norm(rows[:, :d], axis=1)
-    )
-    reach = farthest * float(norms.max())
-    low, high = float(data.targets.min()), float(data.targets.max())
-    if isinstance(scalar, LogLoss):
-        share = float(data.weights[data.targets > 0.0].sum() / data.weights.sum())
-        low = high = math.log(share / (1.0 - share))
-    elif isinstance(scalar, Square):
-        low = high = float(np.average(data.targets, weights=data.weights))
+    found = np.array(list(task.lower.rows.passes(_extent_of_block, width=1.0)))
+    reach = farthest * float(found[:, 0].max())
+    low, high = float(found[:, 1].min()), float(found[:, 2].max())
+    total, positive, weighted = (math.fsum(column) for column in found[:, 3:].T)
+    if isinstance(task.scalar, LogLoss):
+        if not 0.0 < positive < total:
+            raise ValueError("`sample_weight` must be positive for some samples of each class that are fitted")
+        low = high = math.log(positive / (total - positive))
+    elif isinstance(task.scalar, Square):
+        low = high = weighted / total
     return [low - reach], [high + reach]
+
+
+def _extent_of_block(rows: Rows, low: int, high: int) -> tuple[float, ...]:
+    """Return the largest norm of features, the least and the largest target, and three sums.
+
+    These are the sums of weights, of weights of positive targets, and of weights times targets.
+    """
+    norms, targets, weights = rows.matrix.between(low, high).row_norms, rows.targets[low:high], rows.weights[low:high]
+    norm = math.sqrt(max(float(norms.max()) ** 2 - 1.0, 0.0) + CANCELLED)  # without the column of ones
+    sums = (math.fsum(each) for each in (weights, weights[targets > 0.0], weights * targets))
+    return norm, float(targets.min()), float(targets.max()), *sums
 
 
 # Secondary criteria
@@ -272,10 +322,15 @@ def fairness(X: Any, groups: np.ndarray, weights: np.ndarray, where: Coordinates
         raise ValueError(
             f"`sensitive_features` must hold from 2 to {MOST_GROUPS} groups, got {n_groups}; cut numbers into ranges first"
         )
-    shares = weights / weights.sum()
+    shares = np.full(groups.size, 1.0 / groups.size) if weights is None else weights / weights.sum()
     one_hot = [(members == k).astype(np.float64) for k in range(1 if n_groups == 2 else n_groups)]
+    factors = [shares * (each - shares @ each) for each in one_hot]
     rows = where.matrix(X)
-    covariances = np.stack([rows.T @ (shares * (each - shares @ each)) for each in one_hot])
+    if places.is_in_place(rows):
+        covariances = np.stack([rows.combined(each) for each in factors])
+        covariances = np.pad(covariances, ((0, 0), (0, int(where.column))))  # an intercept has no covariance with anything
+    else:
+        covariances = np.stack([rows.T @ each for each in factors])
     return LeastSquares(covariances, np.zeros(len(one_hot)))
 
 
@@ -307,14 +362,15 @@ def tolerance(tol: Any) -> tuple[float, float] | None:
 def chosen(method: Any, problem: Problem, passes: int) -> Any:
     """Return the method that is meant by "auto"; others as they are.
 
-    For near ties it is the choice of :func:`minimize`. For exact ties, where Z has a projection and f is smooth, these are
-    accelerated gradients on g + u f (bi-FISTA), with u falling to a millionth over the passes to come: long enough large to
-    solve f, in the end small enough to leave g at its minimum. If f is not convex they find some point where it is low, and
-    the minimum of g all the same.
+    For near ties, and for samples that are used in place, it is the choice of :func:`minimize`. For exact ties, where Z has
+    a projection and f is smooth, these are accelerated gradients on g + u f (bi-FISTA), with u falling to a millionth over
+    the passes to come: long enough large to solve f, in the end small enough to leave g at its minimum. If f is not convex
+    they find some point where it is low, and the minimum of g all the same.
     """
     if not (isinstance(method, str) and method == "auto"):
         return method
-    if problem.is_near:
+    many = isinstance(problem.lower, LinearModel) and problem.lower.rows.numbers > places.MOST_COPIED
+    if problem.is_near or many:
         return "auto"
     upper, lower = problem.upper.lipschitz, problem.lower.lipschitz
     known = all(math.isfinite(constant) and constant > 0.0 for constant in (upper, lower))

@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from tiebreak.driver.following import frontier
 from tiebreak.driver.frontier import Frontier
 from tiebreak.engine import checks
 from tiebreak.learn.base import Fit, LinearEstimator, ModelPerClass, OneModel, Solver, one_or_all
-from tiebreak.learn.fitting import NORMS, Data, Task, coefficient_criterion, fairness, is_near, training_task
+from tiebreak.learn.fitting import NORMS, Data, Task, coefficient_criterion, fairness, is_near, seed_of, training_task
 from tiebreak.learn.noise import fits_noise
+from tiebreak.learn.places import are_many, brought, is_in_place, shares
 from tiebreak.learn.samples import Samples, groups_of, held_out, named, warn_if_far
 from tiebreak.objectives import Objective
+from tiebreak.objectives.matrices import as_matrix
 from tiebreak.problem import Problem
+from tiebreak.rows.partitions import is_dask
 
 __all__ = ["LinearEstimator", "TieBreakClassifier", "TieBreakRegressor", "TieBreaker"]
 
@@ -31,7 +34,7 @@ class TieBreaker(Solver):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -42,12 +45,13 @@ class TieBreaker(Solver):
 
         Parameters
         ----------
-        X : array or sparse matrix, (n_samples, n_features)
-        y : array, (n_samples,)
-            Targets, or labels of classes.
-        sample_weight : array, (n_samples,), optional
+        X : array, sparse matrix, Dask array or data frame, (n_samples, n_features), or Store
+            Those of more than 33 million numbers are used in place.
+        y : array, (n_samples,), or name of a column of a store
+            Targets, or labels of classes; left out for the target of a store.
+        sample_weight : array, (n_samples,), or name of a column of a store, optional
             Samples of weight 0 are ignored.
-        X_val, y_val : arrays, optional
+        X_val, y_val : as X and y, optional
             Validation data, for the second criterion. The features must be transformed as ``X`` is: in a ``Pipeline``, by
             ``transform_input=["X_val"]``.
         sensitive_features : array, (n_samples,) or (n_samples, k), optional
@@ -67,30 +71,46 @@ class TieBreaker(Solver):
 
     def _samples(self, data: Data, X_val: Any, y_val: Any, sensitive_features: Any) -> Samples:
         """Return the samples of positive weight, cut in what the second criterion needs."""
-        kind, n = self._kind(X_val, y_val, sensitive_features), data.weights.size
-        used = np.flatnonzero(data.weights > 0.0)
-        data = data.rows(used)
+        kind, n = self._kind(X_val, y_val, sensitive_features), data.X.shape[0]
         if kind == "coef":
             for name, given, use in (("X_val", X_val, "validation"), ("sensitive_features", sensitive_features, "fairness")):
                 if given is not None:
                     chosen = checks.shown(self.secondary)
                     raise ValueError(f'`{name}` is used only where `secondary` is "{use}", and it is {chosen}: leave it out')
-            return Samples(data)
-        if kind == "fairness" or X_val is None:
-            fraction = checks.real(self.validation_fraction, "validation_fraction", above=0.0)
-            strata = data.targets if isinstance(self, ClassifierMixin) else np.zeros(used.size)
-            held = held_out(strata, fraction, check_random_state(self.random_state))
-            if kind == "validation":
-                return Samples(data.rows(~held), data.rows(held))
-            return Samples(data.rows(~held), None, data, groups_of(sensitive_features, n)[used])
+            return Samples(data.used())
+        if kind == "fairness":
+            if is_dask(data.X):
+                raise ValueError("`sensitive_features` need samples in memory or in a store, got a Dask collection as `X`")
+            train, _ = self._split(data.used())
+            return Samples(train, None, data.used(), groups_of(sensitive_features, n)[data.is_used()])
+        if X_val is None:
+            return Samples(*self._split(data.used()))
+        return Samples(data.used(), self._validation_data(X_val, y_val))
+
+    def _split(self, data: Data) -> tuple[Data, Data]:
+        """Return samples to fit, and those that are held out."""
+        fraction = checks.real(self.validation_fraction, "validation_fraction", above=0.0)
+        if data.in_place:
+            fitted, held = shares(data.X, data.weights, fraction, seed_of(self.random_state))
+            return data._replace(weights=fitted), data._replace(weights=held)
+        strata = data.targets if isinstance(self, ClassifierMixin) else np.zeros(data.weights.size)
+        chosen = held_out(strata, fraction, check_random_state(self.random_state))
+        return data.rows(~chosen), data.rows(chosen)
+
+    def _validation_data(self, X_val: Any, y_val: Any) -> Data:
+        """Return the validation data that ``fit`` is given."""
         checks.unmasked(y_val, "y_val")
+        X_val, y_val, *_ = named("X_val", lambda X: brought(X, y_val, None), X_val)
+        if is_in_place(X_val):
+            validate_data(self, np.zeros((1, X_val.shape[1])), reset=False, skip_check_array=True)
+            return Data(X_val, y_val, None)
         features, targets = named("X_val", self._features, X_val), named("y_val", column_or_1d, y_val)
         if targets.size != features.shape[0]:
             raise ValueError(
                 f"`y_val` must have one entry for each of the {features.shape[0]} rows of `X_val`, got {targets.size}"
             )
         checks.finite(targets, "y_val")
-        return Samples(data, Data(features, targets, np.ones(targets.size)))
+        return Data(as_matrix(features, "X_val") if are_many(features) else features, targets, np.ones(targets.size))
 
     def _kind(self, X_val: Any, y_val: Any, sensitive_features: Any) -> str:
         """Return which second criterion is meant; "coef" if it is one of the coefficients alone."""
@@ -116,7 +136,8 @@ class TieBreaker(Solver):
 
     def _task(self, samples: Samples) -> Task:
         eliminate = not is_near(self) or samples.validation is None  # other criteria do not depend on the intercept
-        return training_task(self._scalar(), samples.train, self.fit_intercept, eliminate)
+        centred = samples.validation is None or not samples.validation.in_place
+        return training_task(self._scalar(), samples.train, self.fit_intercept, eliminate, centred)
 
     def _problem(self, task: Task, samples: Samples) -> Problem:
         domain = task.domain(self.constraint, self.radius)
@@ -186,7 +207,8 @@ class TieBreakRegressor(OneModel, TieBreaker):
         Whether there is an intercept. It is neither constrained nor part of a norm.
     method : str or Method
         As in :func:`tiebreak.minimize`. "auto" is ``BiFISTA`` with a weight of the second criterion that falls to a
-        millionth over ``max_iter`` passes, for exact ties where the set has a projection, else the choice of ``minimize``.
+        millionth over ``max_iter`` passes, for exact ties where the set has a projection and samples are not used in
+        place, else the choice of ``minimize``.
     max_iter : int
         Passes over the training data and those of the second criterion.
     tol : float or (float, float), optional

@@ -13,6 +13,7 @@ from tiebreak.learn.fitting import SETS, Task, coefficient_criterion, is_near, t
 from tiebreak.learn.samples import Samples
 from tiebreak.objectives import LeastSquares
 from tiebreak.objectives.losses import LogLoss
+from tiebreak.objectives.matrices import Rows
 from tiebreak.problem import Problem
 
 SYMMETRY = 1e-10  # relative asymmetry that rounding may leave
@@ -21,19 +22,20 @@ SYMMETRY = 1e-10  # relative asymmetry that rounding may leave
 class LeastNorm(Solver):
     """The common part of regressor and classifier: all but the targets."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : array or sparse matrix, (n_samples, n_features)
-        y : array, (n_samples,)
-            Targets, or labels of classes.
-        sample_weight : array, (n_samples,), optional
+        X : array, sparse matrix, Dask array or data frame, (n_samples, n_features), or Store
+            Those of more than 33 million numbers are used in place.
+        y : array, (n_samples,), or name of a column of a store
+            Targets, or labels of classes; left out for the target of a store.
+        sample_weight : array, (n_samples,), or name of a column of a store, optional
             Samples of weight 0 are ignored.
         """
         data = self._data(X, y, sample_weight)
-        fits = self._fits(Samples(data.rows(np.flatnonzero(data.weights > 0.0))))
+        fits = self._fits(Samples(data.used()))
         self._set(fits)
         self._warn_if_separated(fits)
         return self
@@ -56,9 +58,9 @@ class LeastNorm(Solver):
         if self.radius is not None or not (isinstance(self.constraint, str) and self.constraint in SETS):
             return
         for fit in fits:
-            data, (coef, intercept) = fit.task.data, fit.model
-            margins = data.targets * (data.X @ coef + intercept)
-            if isinstance(fit.task.scalar, LogLoss) and not fit.problem.is_near and margins.min() > 0.0:
+            if not isinstance(fit.task.scalar, LogLoss) or fit.problem.is_near:
+                continue
+            if min(fit.task.lower.rows.passes(_least_margin_of_block, fit.result.x, width=1.0)) > 0.0:
                 warnings.warn(
                     "the features separate the classes: the logistic loss falls without end as coefficients grow, and the"
                     " model lies on the boundary of a set of arbitrary size. Give keep=0.99, and the model of smallest norm"
@@ -230,6 +232,12 @@ class MinNormClassifier(ModelPerClass, LeastNorm):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+
+
+def _least_margin_of_block(rows: Rows, low: int, high: int, x: np.ndarray) -> float:
+    """Return the least of target_i ⟨row i, x⟩ of some rows, as far as they have weight."""
+    margins = rows.targets[low:high] * rows.matrix.between(low, high).products(x)
+    return float(np.min(margins, initial=np.inf, where=rows.weights[low:high] > 0.0))
 
 
 def squared_intercept(task: Task) -> Any:

@@ -19,12 +19,12 @@ def fits_noise(fit: Fit, intercept: bool) -> bool:
     more, samples are left out one by one, and predicted by the least-squares fit of smallest norm to all others.
     """
     task, problem = fit.task, fit.problem
-    n, k = task.data.weights.size, np.count_nonzero(fit.model[0])
+    n, k = task.lower.n_samples, np.count_nonzero(fit.model[0])
     if FEW * k < n:
         return False
     if k < n:
         return bool(fit.result.lower >= (1.0 - k / n) ** 2 * problem.lower.value(problem.center))
-    if n > MOST_SAMPLES:
+    if n > MOST_SAMPLES or task.data.in_place:
         return True
     targets, weights = task.data.targets, task.data.weights
     errors = left_out_errors(task, intercept)

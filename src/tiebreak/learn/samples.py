@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from tiebreak.learn.fitting import Data
+from tiebreak.learn.places import is_in_place, on_blocks
 
 FAR = 5.0  # ratio of two scales from which on they differ grossly
 SURE = 3.0  # standard errors that a ratio must be away from 1
@@ -34,8 +35,12 @@ class Samples(NamedTuple):
         return self._replace(train=signed(self.train), validation=validation)
 
 
-def against_others(labels: np.ndarray, label: Any) -> np.ndarray:
+def against_others(labels: Any, label: Any) -> Any:
     """Return 1 for a class and −1 for all others."""
+    return on_blocks(_signs, labels, label)
+
+
+def _signs(labels: np.ndarray, label: Any) -> np.ndarray:
     return np.where(labels == label, 1.0, -1.0)
 
 
@@ -79,7 +84,10 @@ def warn_if_far(X: Any, X_val: Any) -> None:
 
     A feature is far if its mean squared distance from the mean of ``X`` is grossly more, or less, than in ``X``, and by more
     than chance makes it in so many rows. Features that rarely differ from a constant, as those of rare words, tell nothing.
+    Nor are features looked at that are so many that they stay in place.
     """
+    if is_in_place(X) or is_in_place(X_val):
+        return
     mean, variance, fourth = _moments(X)
     mean_val, variance_val, _ = _moments(X_val)
     varying = variance > ROUNDING * mean**2

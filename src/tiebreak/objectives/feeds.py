@@ -13,7 +13,7 @@ import numpy as np
 from tiebreak.engine import kernel
 from tiebreak.engine.callouts import handle_for
 from tiebreak.engine.randomness import Key, Moment, uniform_indices
-from tiebreak.objectives.matrices import CSR
+from tiebreak.objectives.matrices import CSR, WithOnes
 from tiebreak.objectives.matrices.distant import (
     COUNT,
     FIELDS,
@@ -51,6 +51,7 @@ def fed(
     name: str,
     client: Any,
     coding: Callable[[Sequence[float]], tuple[float, float]] | None,
+    ones: bool = False,
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return matrix, targets and weights of a linear model whose rows are a Dask array; few rows are taken into memory.
 
@@ -64,11 +65,15 @@ def fed(
         None for the current one.
     coding : callable or None
         How labels become targets.
+    ones : bool
+        Whether there is a column of ones behind those of A.
     """
-    partitions = Partitions(A, targets, sample_weight, client=client, grain=partition_rows, name=name, coding=coding)
+    partitions = Partitions(
+        A, targets, sample_weight, client=client, grain=partition_rows, name=name, coding=coding, ones=ones
+    )
     if partitions.matrix.numbers < LEAST_NUMBERS:
         rows, *vectors = partitions.take(np.arange(partitions.shape[0]))
-        return matrix_of(rows), vectors[0], vectors[1]
+        return matrix_of(rows, ones), vectors[0], vectors[1]
     return Feed(partitions).seen()
 
 
@@ -155,7 +160,8 @@ class Feed:
         """Return the matrix, targets and weights that loops see."""
         tracks, asked = np.zeros(TRACKS * FIELDS, dtype=np.int64), np.zeros(FIELDS, dtype=np.int64)
         guests = np.zeros(self.most, dtype=np.int64)
-        distant = Distant(self._buffer, handle_for(self), tracks, asked, guests, self.partitions.shape[0])
+        buffer = WithOnes(self._buffer, self.partitions.shape[1] - 1) if self.partitions.ones else self._buffer
+        distant = Distant(buffer, handle_for(self), tracks, asked, guests, self.partitions.shape[0])
         return distant, self._row_targets, self._row_weights
 
     def weights_of(self, indices: np.ndarray, own: np.ndarray) -> np.ndarray:

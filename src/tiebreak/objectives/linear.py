@@ -20,19 +20,10 @@ from tiebreak.objectives.constants import remembered
 from tiebreak.objectives.feeds import Feed
 from tiebreak.objectives.linear_data import checked_data
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
-from tiebreak.objectives.matrices import (
-    Rows,
-    add_row,
-    add_row_and_size,
-    draw_rows,
-    located,
-    place_of,
-    row_dot,
-    row_dot_and_size,
-    row_dots,
-)
+from tiebreak.objectives.matrices import CSR, Dense, Rows, located, place_of
 from tiebreak.objectives.matrices.distant import Distant, DistantRows
 from tiebreak.objectives.matrices.parts import plus
+from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, draw_rows, row_dot, row_dot_and_size, row_dots
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
@@ -47,7 +38,7 @@ MANY_NUMBERS = 1 << 26  # numbers of data that are not read again where their su
 
 class _LinearModel(NamedTuple):
     scalar: Any  # ℓ
-    matrix: Any  # rows a_i: Dense, CSR or Distant
+    matrix: Any  # rows a_i: Dense, CSR, WithOnes or Distant
     targets: np.ndarray  # b_i
     weights: np.ndarray  # w_i, of mean 1
 
@@ -77,8 +68,8 @@ class LinearModel(Objective, _LinearModel):
 
     @property
     def in_memory(self) -> bool:
-        """Whether all rows are in the memory of this process."""
-        return not isinstance(self.matrix, Distant)
+        """Whether all rows are one array of this process, or one sparse matrix."""
+        return isinstance(self.matrix, (Dense, CSR))
 
     @property
     def rows(self) -> Rows | DistantRows:
@@ -342,7 +333,7 @@ class Huber(LinearModel):
 MODELS: dict[type, type[LinearModel]] = {Square: LeastSquares, LogLoss: Logistic, HuberLoss: Huber}
 
 
-def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None) -> LinearModel:
+def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None, ones: bool = False) -> LinearModel:
     """The weighted mean of any scalar loss over the rows of A.
 
     Parameters
@@ -355,10 +346,12 @@ def linear_model(scalar: Any, A: Any, targets: Any, sample_weight: Any = None) -
         One target per row.
     sample_weight : array, (n,), optional
         Non-negative weights, not all zero; only their ratios matter.
+    ones : bool
+        Whether there is a column of ones behind those of A, for an intercept. It is not stored.
     """
     kind = MODELS.get(type(scalar), LinearModel)
     labels = kind is Logistic  # what is known of the loss holds for these alone
-    return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets", labels=labels)])
+    return kind._make([scalar, *checked_data(A, targets, sample_weight, "targets", labels=labels, ones=ones)])
 
 
 @draw.register(LinearModel)

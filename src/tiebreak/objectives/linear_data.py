@@ -9,7 +9,7 @@ import numpy as np
 
 from tiebreak.engine import checks
 from tiebreak.objectives.feeds import fed
-from tiebreak.objectives.matrices import CSR, Dense, as_matrix
+from tiebreak.objectives.matrices import CSR, Dense, WithOnes, as_matrix
 from tiebreak.objectives.matrices.distant import Distant
 from tiebreak.objectives.matrices.rows import smallest_size
 from tiebreak.rows.maps import unlocked
@@ -34,24 +34,26 @@ def coding_of(found: Any) -> tuple[float, float]:
 
 
 def checked_data(
-    A: Any, targets: Any, sample_weight: Any, name: str, client: Any = None, labels: bool = False
-) -> tuple[Dense | CSR | Distant, np.ndarray, np.ndarray]:
+    A: Any, targets: Any, sample_weight: Any, name: str, client: Any = None, labels: bool = False, ones: bool = False
+) -> tuple[Dense | CSR | WithOnes | Distant, np.ndarray, np.ndarray]:
     """Return matrix, targets and weights of mean 1, or raise; ``name`` is what users call the targets.
 
-    Rows of a Dask array stay on its workers. Labels become −1 and 1.
+    Rows of a Dask array stay on its workers. Labels become −1 and 1. With ``ones`` the matrix has
+    a column of ones behind its own, which is not stored.
     """
     if is_dask(A):
-        return fed(A, targets, sample_weight, name, client, coding_of if labels else None)
+        return fed(A, targets, sample_weight, name, client, coding_of if labels else None, ones)
     if client is not None:
         raise ValueError(f"`client` is for Dask arrays, got {checks.shown(client)} with data in memory")
     targets = signs_of(targets) if labels else targets
-    matrix = as_matrix(A, "A")
+    matrix: Any = as_matrix(A, "A")
     n = matrix.shape[0]
     targets = checks.vector(targets, name)
     checks.data(targets, name)
     if targets.size != n:
         raise ValueError(f"`{name}` must have one entry for each of the {n} rows of `A`, got {targets.size}")
     targets = unlocked(targets)
+    matrix = WithOnes(matrix, matrix.shape[1]) if ones else matrix
     return matrix, targets, np.ones(n) if sample_weight is None else checked_weights(sample_weight, n)
 
 

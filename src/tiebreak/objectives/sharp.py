@@ -18,7 +18,7 @@ import numpy as np
 from tiebreak.engine import generic, kernel
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.losses import Square, curvature, loss
-from tiebreak.objectives.matrices import CSR, Dense, Rows
+from tiebreak.objectives.matrices import CSR, Dense, Rows, WithOnes
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Sharp, Survey
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Model(NamedTuple):
     """Rows and their loss, as the kernels below see them."""
 
     scalar: Any
-    matrix: Dense | CSR
+    matrix: Dense | CSR | WithOnes
     targets: np.ndarray
     weights: np.ndarray
 
@@ -204,3 +204,19 @@ def add_row_sharp_csr(matrix, i, weight, size, out):
         a = np.float64(matrix.data[k])
         out[0, j], out[1, j] = add_product(out[0, j], out[1, j], a, weight, big)
         out[2, j] += size * abs(a)
+
+
+@row_dot_sharp.register(WithOnes)
+def row_dot_sharp_with_ones(matrix, i, x, big, room):
+    total, carried, size, near = row_dot_sharp(matrix.features, i, x, big, room)
+    j = matrix.last
+    total, carried = add_product(total, carried, 1.0, x[j], big[j])
+    return total, carried, size + abs(x[j]), near + room[j]
+
+
+@add_row_sharp.register(WithOnes)
+def add_row_sharp_with_ones(matrix, i, weight, size, out):
+    add_row_sharp(matrix.features, i, weight, size, out)
+    j = matrix.last
+    out[0, j], out[1, j] = add_product(out[0, j], out[1, j], 1.0, weight, np.float64(np.float32(weight)))
+    out[2, j] += size

@@ -64,6 +64,8 @@ class Partitions:
         What users call the targets.
     coding : callable, optional
         Given the distinct targets, the first six, it returns a factor and a shift of all targets, or raises.
+    ones : bool
+        Whether the rows count as having a 1 behind their numbers, which is not stored.
 
     Attributes
     ----------
@@ -84,6 +86,7 @@ class Partitions:
         timeout: float | None = None,
         name: str = "b",
         coding: Callable[[Sequence[float]], tuple[float, float]] | None = None,
+        ones: bool = False,
     ) -> None:
         A, b, sample_weight = as_array(A), as_array(b), as_array(sample_weight)
         self.cluster = Cluster(client, timeout)
@@ -95,7 +98,9 @@ class Partitions:
         if sample_weight is not None:
             chunks["sample_weight"] = self._loaded("sample_weight", sample_weight)
         sizes, facts = self._examined(chunks)
-        self.matrix, self.targets, self.weights = facts["A"], facts[name], facts.get("sample_weight")
+        self.ones = ones
+        self.matrix = facts["A"].with_ones() if ones else facts["A"]
+        self.targets, self.weights = facts[name], facts.get("sample_weight")
         self.shape, self.dtype, self.sparse = (self.matrix.rows, self.matrix.columns), kind, self.matrix.sparse
         for each, found in facts.items():
             if found.rows != self.shape[0]:

@@ -42,6 +42,17 @@ class Facts(NamedTuple):
     bad_value: float
     sparse: bool
 
+    def with_ones(self) -> Facts:
+        """Return what is known of these rows with a 1 behind each."""
+        return self._replace(
+            columns=self.columns + 1,
+            numbers=self.numbers + self.rows,
+            longest_row=self.longest_row + 1,
+            least=min(self.least, 1.0),
+            largest=max(self.largest, 1.0),
+            smallest=min(self.smallest, 1.0),
+        )
+
 
 class Partition(NamedTuple):
     """Some successive rows."""
@@ -183,7 +194,7 @@ def join(matrices: list[Any], targets: list[np.ndarray], weights: list[np.ndarra
     ``plan`` holds the factor and the shift of targets, and the mean weight, or 0 if all rows weigh the same.
     """
     factor, shift, mean = plan
-    matrix = matrices[0] if len(matrices) == 1 else _stacked(matrices)
+    matrix = matrices[0] if len(matrices) == 1 else stacked(matrices)
     b = targets[0] if len(targets) == 1 else np.concatenate(targets)
     if (factor, shift) != (1.0, 0.0):
         b = factor * b + shift
@@ -191,7 +202,8 @@ def join(matrices: list[Any], targets: list[np.ndarray], weights: list[np.ndarra
     return Partition(matrix, b, w, first)
 
 
-def _stacked(matrices: list[Any]) -> Any:
+def stacked(matrices: list[Any]) -> Any:
+    """Return matrices, all dense or all sparse, one below the other."""
     if scipy.sparse.issparse(matrices[0]):
         return scipy.sparse.vstack(matrices, format="csr")
     return np.concatenate(matrices)
@@ -208,7 +220,7 @@ def rejoin(parts: list[Partition]) -> Partition:
     if len(parts) == 1:
         return parts[0]
     matrices, targets, weights, firsts = zip(*parts, strict=True)
-    return Partition(_stacked(list(matrices)), np.concatenate(targets), np.concatenate(weights), firsts[0])
+    return Partition(stacked(list(matrices)), np.concatenate(targets), np.concatenate(weights), firsts[0])
 
 
 def run(partition: Partition, shared: tuple[Callable[..., list[Any]], tuple[Any, ...]]) -> list[Any]:
@@ -251,7 +263,7 @@ def placed(picked: list[tuple[Any, np.ndarray, np.ndarray]], order: np.ndarray) 
     places[order] = np.arange(order.size)
     matrices, *vectors = zip(*picked, strict=True)
     if scipy.sparse.issparse(matrices[0]):
-        matrix = _stacked(list(matrices))[places]
+        matrix = stacked(list(matrices))[places]
     else:  # written where they belong, so that they are copied once
         matrix, start = np.empty((order.size, matrices[0].shape[1]), dtype=matrices[0].dtype), 0
         for each in matrices:

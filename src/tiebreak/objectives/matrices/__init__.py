@@ -3,6 +3,7 @@
 from tiebreak.objectives.matrices.accepted import as_matrix
 from tiebreak.objectives.matrices.csr import CSR
 from tiebreak.objectives.matrices.dense import Dense
+from tiebreak.objectives.matrices.ones import WithOnes
 from tiebreak.objectives.matrices.parts import NO_TARGETS, Rows
 from tiebreak.objectives.matrices.rows import (
     add_row,
@@ -21,6 +22,7 @@ __all__ = [
     "NO_TARGETS",
     "Dense",
     "Rows",
+    "WithOnes",
     "add_row",
     "add_row_and_size",
     "as_matrix",

@@ -17,6 +17,8 @@ from tiebreak.rows.store import SparseRows, VerifiedRows
 
 def as_matrix(value: Any, name: str) -> Dense | CSR:
     """Return a validated matrix. Float arrays in C order are not copied, and float32 stays float32."""
+    if isinstance(value, (Dense, CSR)):
+        return value
     if isinstance(value, VerifiedRows):
         return _stored(value, name)
     if scipy.sparse.issparse(value):

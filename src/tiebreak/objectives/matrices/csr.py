@@ -87,6 +87,10 @@ class CSR(NamedTuple):
         """Return Aᵀ factors, in float64."""
         return self.to_scipy().T @ np.asarray(factors, dtype=np.float64)
 
+    def products(self, x: np.ndarray) -> np.ndarray:
+        """Return A x, in float64."""
+        return self.to_scipy() @ x
+
     def small_gram(self, weights: np.ndarray, unit: float, of_rows: bool) -> np.ndarray:
         """Return W A Aᵀ W, or Aᵀ W² A, with W = diag(√weights) / unit."""
         scaled = self.scaled(np.sqrt(weights) / unit)

@@ -98,6 +98,11 @@ class Dense(NamedTuple):
             total += factors[low : low + rows] @ np.asarray(self.array[low : low + rows], dtype=np.float64)
         return total
 
+    def products(self, x: np.ndarray) -> np.ndarray:
+        """Return A x, in float64."""
+        parts = (self.array[low : low + self.rows_at_once] for low in range(0, self.array.shape[0], self.rows_at_once))
+        return np.concatenate([part @ x for part in parts])
+
     def small_gram(self, weights: np.ndarray, unit: float, of_rows: bool) -> np.ndarray:
         """Return W A Aᵀ W, or Aᵀ W² A, with W = diag(√weights) / unit; its upper triangle is missing.
 

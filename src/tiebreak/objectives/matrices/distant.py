@@ -22,6 +22,7 @@ from tiebreak.engine.callouts import answering, call_out
 from tiebreak.engine.vectors import fill
 from tiebreak.objectives.matrices.csr import CSR
 from tiebreak.objectives.matrices.dense import Dense
+from tiebreak.objectives.matrices.ones import WithOnes
 from tiebreak.objectives.matrices.parts import Rows
 from tiebreak.objectives.matrices.rows import (
     add_row,
@@ -47,7 +48,7 @@ LOW, HIGH, TURN, PATH, SIZE, FIRST, COUNT, START, FIELDS = range(9)  # what a tr
 class Distant(NamedTuple):
     """A matrix whose rows are elsewhere, with those of the next iterations in memory."""
 
-    buffer: Dense | CSR  # rows that were fetched
+    buffer: Dense | CSR | WithOnes  # rows that were fetched
     handle: np.ndarray  # by which Python knows the matrix
     tracks: np.ndarray  # (TRACKS · FIELDS,): what is in the buffer
     asked: np.ndarray  # room for what Python is asked
@@ -88,30 +89,34 @@ class DistantRows:
     def passes(self, run: Callable[..., Sums], *arguments: Any, width: float) -> Iterator[Sums]:
         """Yield ``run(rows, low, high, *arguments)`` for each block of rows, in their order, computed where they are."""
         step = rows_per_block(self.shape[0], self.worth(width))
-        return self._partitions.passes(_run_blocks, run, step, arguments, step=step, width=width)
+        return self._partitions.passes(_run_blocks, run, step, self._partitions.ones, arguments, step=step, width=width)
 
     def fold(
         self, add: Callable[[Any, Sums], Any], total: Any, run: Callable[..., Sums], *arguments: Any, width: float
     ) -> Any:
         """Return a total to which what :meth:`passes` would yield was added, block after block, where the rows are."""
         step = rows_per_block(self.shape[0], self.worth(width))
-        return self._partitions.fold(add, total, _run_blocks, run, step, arguments, step=step, width=width)
+        own = self._partitions
+        return own.fold(add, total, _run_blocks, run, step, own.ones, arguments, step=step, width=width)
 
     worth: Any = Rows.worth
     blocks: Any = Rows.blocks
 
 
-def matrix_of(rows: Any) -> Dense | CSR:
-    """Return an array, or a sparse one of SciPy, as kernels see it."""
+def matrix_of(rows: Any, ones: bool) -> Dense | CSR | WithOnes:
+    """Return an array, or a sparse one of SciPy, as kernels see it, with a column of ones if there is one."""
+    matrix: Dense | CSR
     if isinstance(rows, np.ndarray):
-        return Dense(unlocked(rows))
-    return CSR(unlocked(rows.data), unlocked(rows.indices), unlocked(rows.indptr), rows.shape[1])
+        matrix = Dense(unlocked(rows))
+    else:
+        matrix = CSR(unlocked(rows.data), unlocked(rows.indices), unlocked(rows.indptr), rows.shape[1])
+    return WithOnes(matrix, rows.shape[1]) if ones else matrix
 
 
 def _run_blocks(
-    A: Any, b: np.ndarray, w: np.ndarray, first: int, run: Callable[..., Any], step: int, arguments: tuple[Any, ...]
+    A: Any, b: np.ndarray, w: np.ndarray, first: int, run: Callable[..., Any], step: int, ones: bool, arguments: Any
 ) -> list[Any]:
-    rows, arguments = Rows(matrix_of(A), unlocked(b), unlocked(w)), _unlocked_all(arguments)
+    rows, arguments = Rows(matrix_of(A, ones), unlocked(b), unlocked(w)), _unlocked_all(arguments)
     with one_thread():
         return [run(rows, low, min(low + step, b.size), *arguments) for low in range(0, b.size, step)]
 
@@ -128,7 +133,7 @@ def _unlocked_all(value: Any) -> Any:
 
 def buffer_of(partitions: Partitions, rows: int, room: int) -> Dense | CSR:
     """Return an empty matrix of so many rows, and room for so many numbers if it is sparse."""
-    d, kind = partitions.shape[1], partitions.dtype
+    d, kind = partitions.shape[1] - partitions.ones, partitions.dtype
     if not partitions.sparse:
         return Dense(np.zeros((rows, d), dtype=kind))
     whole = np.int32 if max(room, d) < 2**31 else np.int64

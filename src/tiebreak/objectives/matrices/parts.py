@@ -9,6 +9,7 @@ import numpy as np
 
 from tiebreak.objectives.matrices.csr import CSR
 from tiebreak.objectives.matrices.dense import Dense
+from tiebreak.objectives.matrices.ones import WithOnes
 from tiebreak.rows import over_blocks, rows_per_block
 
 Sums = TypeVar("Sums")
@@ -20,7 +21,7 @@ NO_TARGETS = np.zeros(0)  # of rows that have none
 class Rows(NamedTuple):
     """Rows of data, each with a target and a weight."""
 
-    matrix: Dense | CSR
+    matrix: Dense | CSR | WithOnes
     targets: np.ndarray
     weights: np.ndarray
 
