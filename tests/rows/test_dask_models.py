@@ -230,6 +230,15 @@ def test_batches_that_have_no_room_come_in_pieces(pair):
     assert drawn_from(there, 17_000, 1) == drawn_from(here, 17_000, 1)
 
 
+def test_long_rows_among_short_ones_come_in_pieces(client):
+    A, b = sparse_data(n=20_000, d=400, per_row=10)
+    A = scipy.sparse.vstack([A, scipy.sparse.csr_array(np.ones((100, 400)))], format="csr")
+    b = np.append(b, np.ones(100))
+    here, there = LeastSquares(A, b), LeastSquares(on_dask(A, 5000), b)
+    rows = np.tile(np.arange(19_990, 20_100), 50)  # nearly all are long
+    assert there.value(np.ones(400), rows) == here.value(np.ones(400), rows)
+
+
 def test_sums_of_objectives_draw_from_each_of_their_terms(pair, data):
     here, there = (each + 0.5 * Huber(data[0], data[1], sample_weight=data[2]) for each in pair)
     assert drawn_from(there) == drawn_from(here)

@@ -175,9 +175,11 @@ def located_distant(matrix, batch):
     if batch.size == 0 or batch[0] >= matrix.n_rows:
         return batch
     some = batch[: matrix.guests.size]
-    if not math.isfinite(call_out(matrix.handle[0], 1, 0, 0, 0, some, matrix.guests)):
+    count = call_out(matrix.handle[0], 1, 0, 0, 0, some, matrix.guests)
+    if not math.isfinite(count):
         fill(matrix.guests, matrix.n_rows)
-    return matrix.guests[: some.size]
+        return matrix.guests[: some.size]
+    return matrix.guests[: int(count)]
 
 
 @place_of.register(Distant)
