@@ -21,7 +21,6 @@ import tiebreak
 from tiebreak import Huber, L1Ball, L2Ball, LeastSquares, Logistic, Problem, SquaredNorm
 from tiebreak.driver.result import Status
 from tiebreak.engine import interpreted
-from tiebreak.engine.callouts import take_failure
 from tiebreak.engine.randomness import Moment, keys_of
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.matrices.distant import Distant
@@ -226,12 +225,18 @@ def test_loops_of_several_threads_draw_from_a_buffer_one_after_the_other(pair):
         assert waiting.result() == expected == run(here)
 
 
-def test_batches_that_have_no_room_are_an_error(pair):
-    _, there = pair
-    draw(there, Moment(keys_of([1]).upper, 0, 0, 0), np.empty(17_000, dtype=np.int64))
-    failure = take_failure()
-    assert isinstance(failure, ValueError)
-    assert "`batch_size` must be at most" in str(failure)
+def test_batches_that_have_no_room_come_in_pieces(pair):
+    here, there = pair
+    assert drawn_from(there, 17_000, 1) == drawn_from(here, 17_000, 1)
+
+
+def test_long_rows_among_short_ones_come_in_pieces(client):
+    A, b = sparse_data(n=20_000, d=400, per_row=10)
+    A = scipy.sparse.vstack([A, scipy.sparse.csr_array(np.ones((100, 400)))], format="csr")
+    b = np.append(b, np.ones(100))
+    here, there = LeastSquares(A, b), LeastSquares(on_dask(A, 5000), b)
+    rows = np.tile(np.arange(19_990, 20_100), 50)  # nearly all are long
+    assert there.value(np.ones(400), rows) == here.value(np.ones(400), rows)
 
 
 def test_sums_of_objectives_draw_from_each_of_their_terms(pair, data):
@@ -244,9 +249,7 @@ def test_rows_are_found_by_their_numbers_in_sums_too(pair, data):
     x, other = np.ones(D), Huber(data[0][:50], data[1][:50])
     for indices in ([3, N - 1, 3], [0, N + 7], [N + 49]):
         assert (there + other).value(x, indices) == (here + other).value(x, indices)
-    with pytest.raises(ValueError, match="`batch_size` must be at most"):
-        there.value(x, np.arange(N))
-    assert there.value(x, [5]) == here.value(x, [5])
+    assert there.value(x, np.arange(N)) == here.value(x, np.arange(N))
     first, second = (tiebreak.check_gradient(each, x).comparisons[0] for each in pair)
     assert (first.slope, first.difference) == (second.slope, second.difference)
 

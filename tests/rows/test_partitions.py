@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import tempfile
 from itertools import pairwise
 
 import dask.array as da
@@ -80,6 +81,20 @@ def test_blocks_that_are_longer_than_partitions_have_the_same_bits(client, data)
 
 def one_sum(A, b, w, first, x):
     return [b @ (w * (A @ x))]
+
+
+def test_chunks_of_which_both_rows_and_targets_are_made_are_loaded_once(client, data, tmp_path):
+    A, b, w, _ = data
+    source = da.from_array(np.column_stack([A, b, w]), chunks=(700, -1))
+    loaded = source.map_blocks(count_load, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    partitions = Partitions(loaded[:, :D], loaded[:, D], loaded[:, D + 1], client=client, grain=GRAIN)
+    assert len(list(tmp_path.iterdir())) == math.ceil(N / 700)
+    np.testing.assert_array_equal(partitions.take(np.arange(N))[1], b)
+
+
+def count_load(part, folder):
+    tempfile.mkstemp(dir=folder)
+    return part
 
 
 def test_large_results_come_in_groups(client, data, expected, monkeypatch):

@@ -168,30 +168,29 @@ class Feed:
         """Return the weights that rows have here."""
         return own if self._shares is None else shared(own, self._shares[indices])
 
-    def __call__(self, asked: np.ndarray, known: np.ndarray, guests: int, *_: int) -> float:
-        """Answer a loop: fetch what it draws, or the rows of some numbers."""
+    def __call__(self, asked: np.ndarray, known: np.ndarray, what: int, *_: int) -> float:
+        """Answer a loop: fetch what it draws, or the rows of some numbers; or tell the numbers of what it draws."""
         with self.lock:
-            (self._invite if guests else self._feed)(asked, known)
-        return 0.0
+            return float((self._feed, self._invite, self._tell)[what](asked, known) or 0)
 
-    def _invite(self, indices: np.ndarray, guests: np.ndarray) -> None:
-        """Put rows of given numbers into the buffer, and set their codes."""
-        self._check_size(indices.size)
+    def _tell(self, asked: np.ndarray, numbers: np.ndarray) -> None:
+        """Set the numbers of the rows that an iteration draws."""
+        low, high, turn, path, size, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
+        self.indices(Moment(Key(low, high), iteration, turn, path), size, numbers)
+
+    def _invite(self, indices: np.ndarray, guests: np.ndarray) -> int:
+        """Put rows of given numbers into the buffer, set their codes, and return how many had room."""
         matrix, targets, weights = self.partitions.take(indices.copy())
         block = Block(0, 1, matrix, targets, self.weights_of(indices, weights))
         start = TRACKS * (self.most + 1) + 1
-        self._put(block, 0, indices.size, start, TRACKS * self._room)
-        guests[: indices.size] = self.partitions.shape[0] + start + np.arange(indices.size)
-
-    def _check_size(self, size: int) -> None:
-        if size > self.most:
-            raise ValueError(f"`batch_size` must be at most {self.most} for these rows on Dask, got {size}")
+        count = self._put(block, 0, 1, start, TRACKS * self._room)
+        guests[:count] = self.partitions.shape[0] + start + np.arange(count)
+        return count
 
     def _feed(self, asked: np.ndarray, tracks: np.ndarray) -> None:
         """Put the rows of an iteration, and of as many after it as there is room for, into the buffer."""
         *whose, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         size = whose[-1]
-        self._check_size(size)
         track = self._track(tuple(whose))
         entry = tracks[track.number * FIELDS : (track.number + 1) * FIELDS]
         entry[COUNT] = 0

@@ -365,8 +365,12 @@ def accumulate_linear_model(objective, batch, x, w, y, v, out):
     value_y = 0.0
     share = 1.0 / batch.size
     codes = located(objective.matrix, batch)
-    for k in range(codes.size):
-        i = place_of(objective.matrix, codes[k])
+    first = 0
+    for k in range(batch.size):
+        if k - first == codes.size:
+            first = k
+            codes = located(objective.matrix, batch[k:])
+        i = place_of(objective.matrix, codes[k - first])
         target = objective.targets[i]
         weight = share * objective.weights[i]
         if v == 0.0:

@@ -94,9 +94,8 @@ class Partitions:
         self._fingerprint: str | None = None
         self._sizes: dict[Any, float] = {}  # bytes that passes return for a partition, by function
         kind = _kind(A)
-        chunks = {"A": self._loaded("A", A, kind), name: self._loaded(name, b)}
-        if sample_weight is not None:
-            chunks["sample_weight"] = self._loaded("sample_weight", sample_weight)
+        given = {"A": A, name: b} if sample_weight is None else {"A": A, name: b, "sample_weight": sample_weight}
+        chunks = self._loaded(given, kind)
         sizes, facts = self._examined(chunks)
         self.ones = ones
         self.matrix = facts["A"].with_ones() if ones else facts["A"]
@@ -265,23 +264,21 @@ class Partitions:
 
     # How they are made
 
-    def _loaded(self, name: str, value: Any, kind: Any = None) -> list[Any]:
-        """Return futures of the chunks of an array, in the order of rows."""
-        import dask.array
-        from dask import delayed
+    def _loaded(self, given: dict[str, Any], kind: Any) -> dict[str, list[Any]]:
+        """Return futures of the chunks of all arrays, in the order of rows; what several are made of is computed once."""
+        import dask
 
-        own = is_dask(value)
-        if not own:
-            value = dask.array.from_array(checks.vector(value, name), chunks=VECTOR_CHUNK, name=False)
-        if kind is None:
-            if value.ndim not in (1, 2) or (value.ndim == 2 and value.shape[1] != 1):
-                raise ValueError(f"`{name}` must be a vector, got an array of shape {value.shape}")
-            load, rows = delayed(pieces.load_vector), [(each, name) for each in value.to_delayed().reshape(-1)]
-        else:
-            load, rows = delayed(pieces.load_matrix), [(list(row), kind == np.float32) for row in value.to_delayed()]
-        token = uuid.uuid4().hex
-        tasks = [load(*row, dask_key_name=f"tiebreak-load-{token}-{k}") for k, row in enumerate(rows)]
-        return self.cluster.compute(tasks, own)
+        own = all(map(is_dask, given.values()))
+        tasks, token = {}, uuid.uuid4().hex
+        for name, value in given.items():
+            grid = _array(name, value).to_delayed(optimize_graph=False)  # which would fuse what they share with each
+            load, rows = dask.delayed(pieces.load_vector), [(each, name) for each in grid.reshape(-1)]
+            if name == "A":
+                load, rows = dask.delayed(pieces.load_matrix), [(list(row), kind == np.float32) for row in grid]
+            keys = (f"tiebreak-load-{token}-{name}-{k}" for k in range(len(rows)))
+            tasks[name] = [load(*row, dask_key_name=key) for row, key in zip(rows, keys, strict=True)]
+        futures = iter(self.cluster.compute([task for each in tasks.values() for task in each], own))
+        return {name: [next(futures) for _ in each] for name, each in tasks.items()}
 
     def _examined(self, chunks: dict[str, list[Any]]) -> tuple[dict[str, list[int]], dict[str, Facts]]:
         """Return how many rows chunks have, and what is known of all rows; raise if they are no data."""
@@ -390,6 +387,17 @@ def check_weights(least: float, largest: float, smallest: float) -> None:
             f"`sample_weight` must be 0 or at least {LEAST_WEIGHT:g} of the largest, got {smallest:g} beside {largest:g};"
             " set such weights to 0"
         )
+
+
+def _array(name: str, value: Any) -> Any:
+    """Return a Dask array; of a vector in memory, one that is sent with its tasks."""
+    import dask.array
+
+    if not is_dask(value):
+        return dask.array.from_array(checks.vector(value, name), chunks=VECTOR_CHUNK, name=False)
+    if name != "A" and (value.ndim not in (1, 2) or (value.ndim == 2 and value.shape[1] != 1)):
+        raise ValueError(f"`{name}` must be a vector, got an array of shape {value.shape}")
+    return value
 
 
 def _kind(A: Any) -> Any:

@@ -159,11 +159,15 @@ def found(tracks, moment, size):
 
 @draw_rows.register(Distant)
 def draw_distant_rows(matrix, moment, batch):
+    asked = matrix.asked
+    asked[LOW], asked[HIGH], asked[TURN], asked[PATH] = moment.key.low, moment.key.high, moment.turn, moment.path
+    asked[SIZE], asked[FIRST] = batch.size, moment.iteration
+    if batch.size > matrix.guests.size:  # too many for the buffer: their numbers
+        if not math.isfinite(call_out(matrix.handle[0], 2, 0, 0, 0, asked, batch)):
+            fill(batch, matrix.n_rows)
+        return batch
     place = found(matrix.tracks, moment, batch.size)
     if place < 0:
-        asked = matrix.asked
-        asked[LOW], asked[HIGH], asked[TURN], asked[PATH] = moment.key.low, moment.key.high, moment.turn, moment.path
-        asked[SIZE], asked[FIRST] = batch.size, moment.iteration
         call_out(matrix.handle[0], 0, 0, 0, 0, asked, matrix.tracks)
         place = found(matrix.tracks, moment, batch.size)
     for k in range(batch.size):
@@ -175,9 +179,12 @@ def draw_distant_rows(matrix, moment, batch):
 def located_distant(matrix, batch):
     if batch.size == 0 or batch[0] >= matrix.n_rows:
         return batch
-    if not math.isfinite(call_out(matrix.handle[0], 1, 0, 0, 0, batch, matrix.guests)):
+    some = batch[: matrix.guests.size]
+    count = call_out(matrix.handle[0], 1, 0, 0, 0, some, matrix.guests)
+    if not math.isfinite(count):
         fill(matrix.guests, matrix.n_rows)
-    return matrix.guests[: batch.size]
+        return matrix.guests[: some.size]
+    return matrix.guests[: int(count)]
 
 
 @place_of.register(Distant)

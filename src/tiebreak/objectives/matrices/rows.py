@@ -16,7 +16,10 @@ def draw_rows(matrix, moment, batch):
 
 @generic
 def located(matrix, batch):
-    """Return codes of rows that are in memory, given those that :func:`draw_rows` returned, or the numbers of any rows."""
+    """Return codes of rows that are in memory, given those that :func:`draw_rows` returned, or the numbers of any rows.
+
+    They are those of the whole batch, or of as many from its beginning as there is room for.
+    """
 
 
 @generic
