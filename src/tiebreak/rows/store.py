@@ -278,25 +278,25 @@ def _described(place: Path) -> Store:
             Part(each["name"], each["file"], np.dtype(each["dtype"]), tuple(each["shape"]), tuple(each["checksums"]))
             for each in content["arrays"]
         ]
-    except (KeyError, TypeError, AttributeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        count = content["matrix_arrays"]
+        names, shape = content["names"], content["shape"]
+        return Store(
+            folder=place,
+            shape=(shape[0], shape[1]),
+            dtype=np.dtype(content["dtype"]),
+            names=None if names is None else tuple(names),
+            kept=tuple(part.name for part in parts[count:]),
+            target=content["target"],
+            seed=content["seed"],
+            matrix_parts=tuple(parts[:count]),
+            column_parts=tuple(parts[count:]),
+            largest=content["largest"],
+            block_bytes=content["block_bytes"],
+            request=content["request"],
+            checksum=stated,
+        )
+    except (LookupError, TypeError, AttributeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise StoreError(f"{about} does not describe a store ({type(error).__name__}: {error}): {REMEDY}") from None
-    count = content["matrix_arrays"]
-    names, shape = content["names"], content["shape"]
-    return Store(
-        folder=place,
-        shape=(shape[0], shape[1]),
-        dtype=np.dtype(content["dtype"]),
-        names=None if names is None else tuple(names),
-        kept=tuple(part.name for part in parts[count:]),
-        target=content["target"],
-        seed=content["seed"],
-        matrix_parts=tuple(parts[:count]),
-        column_parts=tuple(parts[count:]),
-        largest=content["largest"],
-        block_bytes=content["block_bytes"],
-        request=content["request"],
-        checksum=stated,
-    )
 
 
 def _check_file(path: Path, part: Part) -> None:
