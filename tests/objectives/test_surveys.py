@@ -142,3 +142,10 @@ def test_a_covariance_of_zero_but_for_rounding_is_not_called_zero():
     for x in rng.standard_normal((20, 1)):
         survey = objective.survey(x)
         assert survey.value <= survey.value_error < 1e-28
+
+
+def test_numbers_that_overflow_in_twice_the_precision_raise_no_warning():
+    """The usual survey takes over; warnings are errors here."""
+    A = np.random.default_rng(0).standard_normal((30, 3)) * 1e28
+    found = LeastSquares(A, A[:, 0] * 1e110).sharp(np.full(3, 1e29)).survey
+    assert np.isfinite(found.gradient).all()

@@ -48,9 +48,10 @@ def sharp_linear_model(model: LinearModel, x: np.ndarray, off: np.ndarray | None
         isinstance(model.scalar, Square),
     )
 
-    total = rows.fold(_add_sharply, np.zeros((3, d + 3)), _sharply, model.scalar, place, width=3 * d)
-    sums = (total[0] + total[1]) / n
-    errors = (MARGIN * total[2] + UNIT * SMALLEST * total[2, d + 2]) / n + 4.0 * UNIT * np.abs(sums) + UNDERFLOW
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is looked at below
+        total = rows.fold(_add_sharply, np.zeros((3, d + 3)), _sharply, model.scalar, place, width=3 * d)
+        sums = (total[0] + total[1]) / n
+        errors = (MARGIN * total[2] + UNIT * SMALLEST * total[2, d + 2]) / n + 4.0 * UNIT * np.abs(sums) + UNDERFLOW
     survey = Survey(float(sums[d]), sums[:d], float(errors[d]), errors[:d])
     if not survey.finite:  # halves overflow where the numbers themselves do not
         return Sharp(model.survey(x, off), 0.0)
