@@ -297,15 +297,3 @@ def test_a_run_whose_scheduler_dies_ends_and_continues_with_another_one(client, 
     assert ended.queries.total < expected.queries.total
     continued = tiebreak.minimize(problem_of(LeastSquares(on_dask(A, 3000), b, w, client=client)), "sbcgi", **options)
     assert continued.x.tobytes() == expected.x.tobytes()
-
-
-def test_the_default_moves_no_samples_from_workers(client, data):
-    A, b, _ = data
-    signs = np.sign(b)
-    budget = {"max_queries": 30 * N, "progress": False}
-    near = tiebreak.minimize(Problem(SquaredNorm(), Logistic(A, signs), L2Ball(1.0)), **budget)
-    far = tiebreak.minimize(
-        Problem(SquaredNorm(), 2.0 * Logistic(on_dask(A, 5000), signs, client=client), L2Ball(1.0)), **budget
-    )
-    assert (near.method.name, far.method.name) == ("pavr", "pb-apg")
-    assert far.bytes_moved < A.nbytes

@@ -9,7 +9,7 @@
   of sides, whose atoms are many, a tenth of the passes goes to PAVR first.
 - A projection onto Z: accelerated projected gradients on f + w g with a growing weight w, from samples if f is convex and g
   has a thousand or more (PAVR), or a hundred where there are less than a hundred passes; else from all of them (PB-APG), and
-  so for near ties of a g that is known to be well conditioned, and for rows on other machines, which need not move then.
+  so for near ties of a g that is known to be well conditioned.
 - Else, if a pass over the data is cheap, exact gradients and a cut (CG-BiO): sampling gains nothing.
 - Else sampled gradients, exact ones from time to time, and a cut (SBCGF).
 
@@ -34,7 +34,6 @@ from tiebreak.methods.sample_average import SampleAverage, keeps
 from tiebreak.methods.sbcgf import SBCGF
 from tiebreak.methods.sbcgi import SBCGI
 from tiebreak.methods.variance_reduced import PAVR
-from tiebreak.objectives import is_elsewhere
 from tiebreak.problem import Problem
 
 MANY = 1000  # samples of g from which on steps from batches of them are better
@@ -80,12 +79,12 @@ class Auto(Method):
             return SampleAverage() if keeps(problem, budget.queries) else SBCGI()
         passes = min(budget.queries / samples, budget.iterations, budget.passes)
         steps = projects(problem.domain) and passes >= FEWEST
-        by_samples = steps and g.n_samples >= VERY_MANY and not (is_summed(g) or problem.is_near or is_elsewhere(g))
+        by_samples = steps and g.n_samples >= VERY_MANY and not (is_summed(g) or problem.is_near)
         if fits(problem, passes) and not by_samples:
             first = steps and not problem.is_near and takes_long(problem) and passes >= MANY_PASSES
             return ActiveSet(initial=PAVR()) if first else ActiveSet()
         if steps and (f.convex or (f.convex is False and not problem.is_near)):
-            many = g.n_samples >= (MANY if passes >= FEW_PASSES else SOME) and not is_elsewhere(g)
+            many = g.n_samples >= (MANY if passes >= FEW_PASSES else SOME)
             simple = problem.is_near and is_round(g)
             return PAVR() if many and f.convex and not simple else PBAPG()
         few = FEW if f.convex else FEW_NOT_CONVEX

@@ -13,7 +13,7 @@ from tiebreak.objectives.fairness import SquaredCovariance
 from tiebreak.objectives.linear import Huber, LeastSquares, LinearModel, Logistic, linear_model
 from tiebreak.objectives.losses import ConvexLoss, HuberLoss, bend, curvature, loss
 from tiebreak.objectives.norms import SquaredNorm
-from tiebreak.objectives.parts import OnPart, Placed, holds, is_elsewhere
+from tiebreak.objectives.parts import OnPart, Placed, holds
 from tiebreak.objectives.summed import SummedSquares
 
 __all__ = [
@@ -50,7 +50,6 @@ __all__ = [
     "from_jax",
     "from_torch",
     "holds",
-    "is_elsewhere",
     "linear_model",
     "loss",
     "project_cone",

@@ -9,7 +9,6 @@ import numpy as np
 from tiebreak.engine import checks
 from tiebreak.objectives.arithmetic import Objective, Sum, as_objective
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.matrices.distant import Distant
 from tiebreak.objectives.surveys import Sharp, Survey
 
 
@@ -151,11 +150,3 @@ def holds(objective: Any, other: Any) -> bool:
         return True
     inner = objective.terms if isinstance(objective, Sum) else [getattr(objective, "objective", None)]
     return any(each is not None and holds(each, other) for each in inner)
-
-
-def is_elsewhere(objective: Any) -> bool:
-    """Return whether rows of an objective are on other machines, or those of an objective that it is made of."""
-    inner = objective.terms if isinstance(objective, Sum) else [getattr(objective, "objective", None)]
-    return isinstance(getattr(objective, "matrix", None), Distant) or any(
-        each is not None and is_elsewhere(each) for each in inner
-    )
