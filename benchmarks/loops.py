@@ -70,8 +70,8 @@ def bare_exact(problem, state, plan, iterations, keys):
     """Do what CG-BiO needs."""
     f, g = problem[:2]
     for _ in range(iterations):
-        accumulate(f, plan.upper.samples, state.x, 1.0, state.x, 0.0, state.upper.direction)
-        accumulate(g, plan.lower.samples, state.x, 1.0, state.x, 0.0, state.lower.direction)
+        accumulate(f, plan.upper.whole.samples, state.x, 1.0, state.x, 0.0, state.upper.direction)
+        accumulate(g, plan.lower.whole.samples, state.x, 1.0, state.x, 0.0, state.lower.direction)
 
 
 @kernel
@@ -109,7 +109,7 @@ def bare_spider_upper(problem, state, plan, iterations, keys):
 @kernel
 def spider_level(objective, plan, memory, state, moment):
     if moment.iteration % plan.period == 0:
-        accumulate(objective, plan.samples, state.x, 1.0, state.x, 0.0, memory.direction)
+        accumulate(objective, plan.whole.samples, state.x, 1.0, state.x, 0.0, memory.direction)
     else:
         batch = draw(objective, moment, memory.batch)
         accumulate(objective, batch, state.x, 1.0, state.previous, -1.0, memory.direction)
