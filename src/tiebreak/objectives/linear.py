@@ -364,26 +364,25 @@ def accumulate_linear_model(objective, batch, x, w, y, v, out):
     value_x = 0.0
     value_y = 0.0
     share = 1.0 / batch.size
-    codes = located(objective.matrix, batch)
-    first = 0
-    for k in range(batch.size):
-        if k - first == codes.size:
-            first = k
-            codes = located(objective.matrix, batch[k:])
-        i = place_of(objective.matrix, codes[k - first])
-        target = objective.targets[i]
-        weight = share * objective.weights[i]
-        if v == 0.0:
-            at_x, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), target)
-            slope *= w
-        else:
-            prediction_x, prediction_y = row_dots(objective.matrix, i, x, y)
-            at_x, slope_x = loss(objective.scalar, prediction_x, target)
-            at_y, slope_y = loss(objective.scalar, prediction_y, target)
-            value_y += weight * at_y
-            slope = w * slope_x + v * slope_y
-        value_x += weight * at_x
-        add_row(objective.matrix, i, weight * slope, out)
+    done = 0
+    while done < batch.size:  # once, unless rows are elsewhere, and the buffer has no room for all of them
+        codes = located(objective.matrix, batch[done:])
+        for k in range(codes.size):
+            i = place_of(objective.matrix, codes[k])
+            target = objective.targets[i]
+            weight = share * objective.weights[i]
+            if v == 0.0:
+                at_x, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), target)
+                slope *= w
+            else:
+                prediction_x, prediction_y = row_dots(objective.matrix, i, x, y)
+                at_x, slope_x = loss(objective.scalar, prediction_x, target)
+                at_y, slope_y = loss(objective.scalar, prediction_y, target)
+                value_y += weight * at_y
+                slope = w * slope_x + v * slope_y
+            value_x += weight * at_x
+            add_row(objective.matrix, i, weight * slope, out)
+        done += codes.size
     return value_x, value_y
 
 
