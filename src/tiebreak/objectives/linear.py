@@ -33,7 +33,8 @@ from tiebreak.objectives.uneven import shared, uneven_batches, unevenly
 from tiebreak.rows import LEAST_NUMBERS
 
 CHEAP_SIDE, CHEAP_PRODUCTS = 128, 1e8  # columns, or multiplications, with which sums over all rows are cheap
-MANY_NUMBERS = 1 << 26  # numbers of data that are not read again where their sums will do: half a gigabyte
+MANY_NUMBERS = 1 << 26  # numbers of data that are not read again where their sums will do: half a gigabyte …
+FEW_COLUMNS = 512  # … if these take no longer than what they save, whichever method runs
 
 
 class _LinearModel(NamedTuple):
@@ -201,7 +202,7 @@ class LeastSquares(LinearModel):
     def read_once(self) -> bool:
         """Whether its rows are so many that proofs use their sums, too, and do not read them again for a few more digits."""
         n, d = self.rows.shape
-        return d <= min(n, MOST_SIDE) and self.rows.numbers >= MANY_NUMBERS and self.summable
+        return d <= min(n, FEW_COLUMNS) and self.rows.numbers >= MANY_NUMBERS and self.summable
 
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         """One pass over the data, by all cores where it is long; none if they were summed up."""
