@@ -16,7 +16,10 @@ from typer.testing import CliRunner
 from tiebreak.cli import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "index.md"})]  # it includes the first
+PAGES = [
+    ROOT / "README.md",
+    *sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "index.md"}),
+]  # it includes the first
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -64,7 +67,9 @@ def agree(printed: str, shown: str) -> bool:
 
 def test_every_environment_variable_that_is_read_has_a_line():
     sources = [path for folder in ("src", "tests", "benchmarks", "campaign") for path in (ROOT / folder).rglob("*.py")]
-    read = {name for path in sources for name in re.findall(r"\b(?:TIEBREAK|XDG)_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    read = {
+        name for path in sources for name in re.findall(r"\b(?:TIEBREAK|XDG)_[A-Z_]+\b", path.read_text(encoding="utf-8"))
+    }
     page = (ROOT / "docs" / "reference" / "environment.md").read_text(encoding="utf-8")
     assert read == set(re.findall(r"^\| `((?:TIEBREAK|XDG)_[A-Z_]+)` \|", page, flags=re.MULTILINE))
     asked = re.compile(r"environ(?:\.get\(|\.setdefault\(|\[)\"([A-Z_]+)\"|getenv\(\"([A-Z_]+)\"")
