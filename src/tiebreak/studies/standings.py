@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,12 @@ class Standing:
         self.runs = {label: {s: self._with_gaps(o) for s, o in each.items()} for label, each in runs.items() if each}
 
     def _with_gaps(self, outcome: Outcome) -> Outcome:
-        best = self.reference
-        gaps = {f"{name}_gap": (outcome.arrays[name] - best[name]) / best[f"{name}_unit"] for name in ("lower", "upper")}
-        return Outcome({**outcome.arrays, **gaps}, outcome.record)
+        """Add both gaps; of what cannot be negative, nothing below the accuracy of the reference is kept."""
+        best, arrays, known = self.reference, outcome.arrays, self.accuracy
+        lower, upper = ((arrays[name] - best[name]) / best[f"{name}_unit"] for name in ("lower", "upper"))
+        sizes = {"lower_gap": lower, "distance": arrays["distance"]}
+        clipped = {name: np.maximum(values, known[name]) for name, values in sizes.items()}
+        return Outcome({**arrays, "upper_gap": upper, **clipped}, outcome.record)
 
     @property
     def accuracy(self) -> dict[str, float]:
@@ -101,7 +105,8 @@ class Standing:
         nearest = [label for label in self.ranked if label not in (OURS, CVXPY)][: SHOWN - 1]
         kept = {label: self.runs[label] for label in (OURS, *nearest) if label in self.runs}
         caption = f"{self.title}: {OURS} and the {len(nearest)} methods that end nearest, by the clock. Means over seeds."
-        return compare(self.name, caption, kept, MEASURES, "seconds")
+        figure = compare(self.name, caption, kept, MEASURES, "seconds")
+        return replace(figure, panels=[replace(panel, xscale="log") for panel in figure.panels])
 
     def table(self) -> Table:
         """Return where each method ends, and how long it takes to each ε."""
