@@ -169,9 +169,11 @@ def ratio_text(first: float, second: float) -> str:
 
     Examples
     --------
-    >>> [ratio_text(*pair) for pair in ((3.0, 2.0), (math.inf, 2.0), (3.0, math.inf), (math.inf, math.inf))]
-    ['1.5', '∞', '0', '–']
+    >>> [ratio_text(*pair) for pair in ((3.0, 2.0), (999.6, 1.0), (math.inf, 2.0), (3.0, math.inf), (math.inf, math.inf))]
+    ['1.5', '1,000', '∞', '0', '–']
     """
     if math.isinf(second):
         return "–" if math.isinf(first) else "0"
-    return "∞" if math.isinf(first) else f"{first / second:.2g}"
+    if math.isinf(first):
+        return "∞"
+    return f"{first / second:,.0f}" if first >= 10.0 * second else f"{first / second:.2g}"
