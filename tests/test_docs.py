@@ -63,6 +63,10 @@ def agree(printed: str, shown: str) -> bool:
     return one == other or abs(one - other) <= share * max(abs(one), abs(other)) + 1e-13
 
 
+def test_the_readme_stays_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+
+
 def test_every_environment_variable_that_is_read_has_a_line():
     page = (DOCS / "reference" / "environment.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `([A-Z_]+)", page, flags=re.MULTILINE))
