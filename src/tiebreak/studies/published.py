@@ -254,8 +254,8 @@ def time_claims(found: Mapping[str, Standing]) -> list[Claim]:
             each = (f"ε = {level:g}: {time_text(mine)} s, {label} {time_text(best)} s"
                     for level, (mine, label, best) in taken.items())  # fmt: skip
             text = (
-                f"{OURS} is (ε, ε)-optimal in {CLOSE:g} × the time of the fastest method at most, where less than {SHORTEST:g} s "
-                f"counts as that: {standing.title}"
+                f"{OURS} is (ε, ε)-optimal in {CLOSE:g} × the time of the fastest method at most, where less than "
+                f"{SHORTEST:g} s counts as that: {standing.title}"
             )
             claims.append(Claim(text, "not in a paper", *decided(good, "; ".join(each))))
     ends = {s.title: (s.end(OURS, "seconds"), s.end(CVXPY, "seconds")) for s in ours.values() if CVXPY in s.runs}
