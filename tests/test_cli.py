@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import tiebreak
 from tiebreak.cli import app
+from tiebreak.studies.catalogue import STUDIES
 
 
 def test_the_demo_prints_tables_and_writes_figures(tmp_path):
@@ -181,3 +182,10 @@ def test_a_store_is_made_of_a_file_and_said_again_it_is_there(tmp_path):
     assert done.exit_code == 1 and "Error: " in done.output and "another store already" in done.output
     done = CliRunner().invoke(app, ["store", str(tmp_path / "absent.csv"), str(tmp_path / "other")])
     assert done.exit_code == 1 and "must name existing files" in done.output
+
+
+def test_the_help_of_reproduce_lists_the_studies():
+    done = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    for name, study in STUDIES.items():
+        assert f"{name}: {study.title} ({study.reference})" in done.stdout
