@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from tiebreak import minimize
-from tiebreak.driver.figures import COLOURS, plot_results, set_signed_scale
+from tiebreak.driver.figures import COLOURS, label_sparsely, plot_results, set_signed_scale
 
 # What people without one kind of cone see, in linear RGB: Machado, Oliveira and Fernandes (2009), severity 1.
 SIGHTS = {
@@ -60,6 +60,21 @@ def test_labels_of_a_signed_axis_do_not_overlap(values):
     boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.y0)
     assert len(boxes) >= 2
     assert all(below.y1 <= above.y0 for below, above in pairwise(boxes))
+
+
+@pytest.mark.parametrize(("low", "high"), [(250.0, 4000.0), (0.3, 0.7), (1e-4, 1e-2), (1e-12, 1.0)])
+def test_labels_of_a_logarithmic_axis_do_not_overlap(low, high):
+    figure = Figure(figsize=(4.4, 3.3), layout="constrained")
+    axes = figure.subplots()
+    axes.loglog([low, high], [1.0, 1000.0])
+    label_sparsely(axes)
+    figure.canvas.draw()
+    left, right = axes.get_xlim()
+    labels = [each for minor in (False, True) for each in axes.get_xticklabels(minor=minor)]
+    shown = [each for each in labels if left <= each.get_position()[0] <= right and each.get_text()]
+    boxes = sorted((each.get_window_extent() for each in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 2 or high < 5.0 * low
+    assert all(before.x1 <= after.x0 for before, after in pairwise(boxes))
 
 
 def test_the_legend_names_the_phases_that_are_drawn(problem):

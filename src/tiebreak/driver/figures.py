@@ -23,6 +23,7 @@ LEGEND_LINE, LEGEND_LETTER = 0.6, 0.09  # inches of a legend's entry: its line a
 WIDTH = 10.0  # inches
 DASHES = (":", "-", "--")  # of the phases of a run
 UNEVEN = 10.0  # ratio of the longest to the shortest run from which on samples have a logarithmic axis
+FEW_DECADES = 50.0  # ratio of the ends of an axis that has less than two powers of ten between them
 LABEL_SHARE = 0.08  # share of an axis that the label of a tick takes
 TICKS = 6  # labels along an axis for signed numbers, about
 
@@ -52,6 +53,7 @@ def plot_groups(groups: Mapping[str, Sequence[Result]]) -> Figure:
             for k, result in enumerate(group):
                 _draw(panel, result, column, name if k == 0 else "_" + name, colour)  # one entry of the legend per group
         _scale(panel, scale)
+        label_sparsely(panel)
         panel.set_title(title, fontsize=10, loc="left")
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
@@ -117,6 +119,18 @@ def _scale(panel: Axes, scale: str) -> None:
         panel.set_yscale("log")
     elif scale == "symlog" and (values != 0.0).any():
         set_signed_scale(panel, values)
+
+
+def label_sparsely(axes: Axes) -> None:
+    """Label each logarithmic axis at powers of ten, or where there are too few of them at 1, 2 and 5 times these."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log":
+            axis.set_minor_formatter(NullFormatter())
+            if high < FEW_DECADES * low:
+                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def set_signed_scale(axes: Axes, values: np.ndarray, axis: str = "y") -> None:

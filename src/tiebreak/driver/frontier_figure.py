@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tiebreak.driver.figures import COLOURS
+from tiebreak.driver.figures import COLOURS, label_sparsely
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +39,7 @@ def draw(front: Frontier) -> Figure:
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines["right"].set_visible(False)
         panel.spines["top"].set_visible(panel is axes[0] and front.gain > 0.0)
+        label_sparsely(panel)
         _place_legend(panel)
     figure.align_ylabels(axes)
     axes[-1].set_xlabel("tolerance ε: g(x) ≤ g* + ε")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiebreak.driver.figures import COLOURS, legend_columns, set_signed_scale
+from tiebreak.driver.figures import COLOURS, label_sparsely, legend_columns, set_signed_scale
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -136,7 +136,9 @@ def draw(figure: Figure) -> matplotlib.figure.Figure:
         draw_panel(ax, panel, figure.colours)
     for ax in axes[len(figure.panels) :]:
         ax.set_axis_off()
-    found = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    entries = [(label, handle) for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)]
+    found = dict(sorted(entries, key=lambda entry: entry[1].get_linestyle() == "-"))  # a solid line stands for its label
+    found = {label: found[label] for label, _ in entries}
     if found:
         fitting = legend_columns(list(found), PANEL_WIDTH * columns)
         canvas.legend(found.values(), found.keys(), loc="outside upper center", ncols=fitting, frameon=False)
@@ -164,6 +166,7 @@ def draw_panel(ax: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
         _draw_range(ax, line.x, low, high, colours.get(line.label, GREY), (k + 0.5) / len(ranged))
     if panel.xscale == "linear" and ax.dataLim.xmax >= 1e4:
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    label_sparsely(ax)
     ax.set_title(panel.title, fontsize=10, loc="left")
     ax.set_xlabel(panel.xlabel)
     ax.grid(alpha=0.25, linewidth=0.6)
@@ -206,7 +209,8 @@ def _set_scale(ax: Axes, axis: str, scale: str, values: Sequence[np.ndarray]) ->
     sizes = np.abs(flat[flat != 0.0])
     if scale == "linear" or not sizes.size:
         return
-    if scale == "log" and (flat > 0.0).mean() >= POSITIVE and flat.min() >= -NEARLY_ZERO * sizes.max():
+    nearly_positive = (flat > 0.0).mean() >= POSITIVE and flat.min() >= -NEARLY_ZERO * sizes.max()
+    if (scale == "log" and nearly_positive) or flat.min() > 0.0:
         getattr(ax, f"set_{axis}scale")("log", nonpositive="mask")
         if axis == "y" and flat.min() <= ZERO * sizes.max():  # what is 0 but for rounding must not squeeze the others
             ax.set_ylim(bottom=float(flat[flat > ZERO * sizes.max()].min()) / 2.0)

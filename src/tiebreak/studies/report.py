@@ -43,7 +43,7 @@ figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.95rem; max-wid
     linear-gradient(to left, var(--shade), transparent) 100% 0 / 1.1rem 100% no-repeat scroll var(--card); }
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.4rem 0.7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--soft); white-space: normal; vertical-align: bottom; }
+th { font-weight: 600; color: var(--soft); white-space: normal; vertical-align: bottom; min-width: 5rem; }
 th:first-child, td:first-child { text-align: left; }
 tr:last-child td { border-bottom: 0; }
 table.wrap td { white-space: normal; text-align: left; overflow-wrap: anywhere; min-width: 8rem; }
