@@ -19,7 +19,7 @@ def test_the_demo_prints_tables_and_writes_figures(tmp_path):
     out = tmp_path / "demo.png"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "--max-queries", "60000"])
     assert done.exit_code == 0, done.output
-    near, methods = done.stdout.split("2. The paper's methods")
+    near, methods = done.stdout.split("2. The exact tie")
     assert "g has one minimiser (proven): f has nothing to choose." in near
     assert "Keeping 99.99 % of what g can gain would let f fall by 98.8 %" in near
     assert "The test loss is least where 99.9" in near
@@ -32,6 +32,7 @@ def test_the_demo_prints_tables_and_writes_figures(tmp_path):
         assert upper_gap > 0
         assert lower_gap > 0
         assert 0 < upper < test < 1e-2
+    assert max(map(len, done.stdout.replace(str(tmp_path), "").splitlines())) <= 120
     for figure in (out, tmp_path / "demo-methods.png"):
         assert figure.read_bytes().startswith(b"\x89PNG")
         assert str(figure) in methods
