@@ -98,5 +98,5 @@ right.set_title("the answer, certified", fontsize=11)
 for panel in (left, middle, ended, right):
     panel.spines[["top", "right"]].set_visible(False)
 for panel in (middle, ended, right):
-    panel.legend(frameon=False)
+    panel.legend(frameon=False, loc="upper right")
 plt.show()
