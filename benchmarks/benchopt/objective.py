@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,8 +42,8 @@ class Objective(BaseObjective):
     def get_objective(self) -> dict[str, Any]:
         return {"make": self.make}
 
-    def evaluate_result(self, x: Any) -> dict[str, float]:
-        return self.measure(x)
+    def evaluate_result(self, x: Any, processor_seconds: float = math.nan) -> dict[str, float]:
+        return {**self.measure(x), "processor_seconds": processor_seconds}
 
     def get_one_result(self) -> dict[str, Any]:
         return {"x": self.measure.case.problem.center}

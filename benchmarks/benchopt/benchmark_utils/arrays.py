@@ -11,7 +11,8 @@ A problem is a dictionary:
 
 - ``set``, with the name of the set as ``kind``, such as ``"L1Ball"``, and its parameters, such as ``radius``;
 - ``x0``, the middle of the set, from which all gaps are measured;
-- ``tolerance``, by how much g may exceed g*; and ``keep``, the share of g(``from``) − g* that is kept. 0 and 1 for exact ties.
+- ``tolerance``, by how much g may exceed g*, and ``keep``, the share of g(``from``) − g* that is kept: 0 and 1 for exact
+  ties.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from bank import Case
-from benchopt import BaseSolver
 
+from benchmark_utils.timed import TimedSolver
 from tiebreak import Result, Snapshot, minimize
 
 MANY = 30  # passes over the data with which every method can begin
@@ -16,8 +15,8 @@ REHEARSAL = 0.2  # seconds after which a run whose time does not count is stoppe
 LARGEST_SEED = 2**31
 
 
-class MinimizingSolver(BaseSolver):
-    """Call ``minimize`` with ever more passes over the data of both levels, each time from the beginning.
+class MinimizingSolver(TimedSolver):
+    """Call ``minimize`` with 1, 2, 4, 8, … passes over the data of both levels, each time from the beginning.
 
     A call is what a user would make: methods know their budget and plan for it. All of the call is timed, with its records
     and the proof of its bounds. Each call gets the problem made anew, so that it finds all constants of the data itself. The
@@ -41,17 +40,17 @@ class MinimizingSolver(BaseSolver):
         self.x = make().problem.center
         self.seed = self.get_seed(use_repetition=True) % LARGEST_SEED
 
+    def get_next(self, passes: int) -> int:
+        return 2 * passes or 1
+
     def pre_run_hook(self, passes: int) -> None:
         self.case = self.make()
         if self._minimize(passes, callback=lambda snapshot: snapshot.seconds > REHEARSAL) is not None:
             self.case = self.make()
 
-    def run(self, passes: int) -> None:
+    def solve(self, passes: int) -> None:
         result = self._minimize(passes)
         self.x = self.case.problem.center if result is None else result.x
-
-    def get_result(self) -> dict[str, np.ndarray]:
-        return {"x": self.x}
 
     def _minimize(self, passes: int, callback: Callable[[Snapshot], Any] | None = None) -> Result | None:
         """Return the result of a run; none if so few passes are not enough for a step."""

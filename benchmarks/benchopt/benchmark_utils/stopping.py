@@ -20,7 +20,7 @@ class SolvedOrStuck(SufficientProgressCriterion):
         As of benchopt's ``SufficientProgressCriterion``.
     """
 
-    def __init__(self, level: float = 1e-8, patience: int = 6, **others: Any) -> None:
+    def __init__(self, level: float = 1e-8, patience: int = 4, **others: Any) -> None:
         super().__init__(patience=patience, **others)
         self.level = level
         self.kwargs = {**self.kwargs, "level": level}

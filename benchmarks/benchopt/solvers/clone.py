@@ -1,8 +1,8 @@
 """Anybody's code, from a clone that you have: a Python file with a function ``solve(problem, budget)``.
 
-Nothing foreign is kept here. ``problem`` is a dictionary of arrays (see ``benchmark_utils/arrays.py``), ``budget`` a number of
-iterations, 1, 2, 3, 4, 6, 9, …, whatever an iteration is; the answer is a point. Where the code cannot do a problem, it raises
-``NotImplementedError`` with the reason, and the problem is skipped. The file may call other programs, such as Matlab.
+Nothing foreign is kept here. ``problem`` is a dictionary of arrays (see ``benchmark_utils/arrays.py``). ``budget`` is a
+number of iterations, 1, 2, 4, 8, …, whatever an iteration is. The answer is a point. Where the code cannot do a problem, it
+raises ``NotImplementedError`` with the reason, and the problem is skipped. The file may call other programs, such as Matlab.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from benchmark_utils.arrays import NotInArraysError, as_arrays
-from benchopt import BaseSolver
+from benchmark_utils.timed import TimedSolver
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """The function `solve` of a file: the environment's BENCHMARK_CLONE, or `-s "clone[file=...]"`."""
 
     name = "clone"
@@ -37,16 +37,17 @@ class Solver(BaseSolver):
         return False, None
 
     def set_objective(self, make: Callable[[], Any]) -> None:
-        self.make, self.solve = make, self._load()
+        self.make, self.function = make, self._load()
+
+    def get_next(self, budget: int) -> int:
+        return 2 * budget or 1
 
     def pre_run_hook(self, budget: int) -> None:
         self.arrays = as_arrays(self.make().problem)
 
-    def run(self, budget: int) -> None:
-        self.x = self.solve(self.arrays, budget) if budget else self.arrays["x0"]
-
-    def get_result(self) -> dict[str, np.ndarray]:
-        return {"x": np.asarray(self.x, dtype=float)}
+    def solve(self, budget: int) -> None:
+        found = self.function(self.arrays, budget) if budget else self.arrays["x0"]
+        self.x = np.asarray(found, dtype=float)
 
     def _load(self) -> Callable[[dict[str, Any], int], Any]:
         """Return the function of the file, whose folder is where it finds its own modules."""

@@ -11,14 +11,14 @@ import cvxpy
 import numpy as np
 from benchmark_utils.arrays import NotInArraysError, as_arrays
 from benchmark_utils.stopping import SolvedOrStuck
-from benchopt import BaseSolver
+from benchmark_utils.timed import TimedSolver
 
 from cases import case_of  # isort: skip  (benchmark_utils says where it is)
 
 LOOSEST, TIGHTEST, FACTOR = 1e-2, 1e-12, 100.0  # Clarabel's tolerances: the first, the last, and from one to the next
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """CVXPY with Clarabel in two stages, at tolerances from 1e-2 to 1e-12.
 
     Squares are put as those of the singular value decomposition of their matrix, which has no more rows than columns, and
@@ -48,7 +48,7 @@ class Solver(BaseSolver):
     def get_next(self, tolerance: float) -> float:
         return max(LOOSEST if tolerance > LOOSEST else tolerance / FACTOR, TIGHTEST)
 
-    def run(self, tolerance: float) -> None:
+    def solve(self, tolerance: float) -> None:
         self.x = self.arrays["x0"]
         if tolerance > 1.0:  # benchopt's first question: where it begins
             return
@@ -59,9 +59,6 @@ class Solver(BaseSolver):
                 self.x = self._two_stages({"solver": cvxpy.CLARABEL, **asked})
             except cvxpy.SolverError:  # no answer is as good as none: the middle of the set
                 return
-
-    def get_result(self) -> dict[str, np.ndarray]:
-        return {"x": self.x}
 
     def _two_stages(self, options: dict[str, Any]) -> np.ndarray:
         arrays, x = self.arrays, cvxpy.Variable(self.arrays["x0"].size)

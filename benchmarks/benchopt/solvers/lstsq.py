@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from benchmark_utils.arrays import NotInArraysError, least_norm_equations
-from benchopt import BaseSolver
+from benchmark_utils.timed import TimedSolver
 from benchopt.stopping_criterion import SingleRunCriterion
 
 SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -17,7 +17,7 @@ SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """`numpy.linalg.lstsq`, or `scipy.linalg.lstsq` with the driver gelsy: one call, to rounding."""
 
     name = "lstsq"
@@ -35,9 +35,7 @@ class Solver(BaseSolver):
 
     def set_objective(self, make: Callable[[], Any]) -> None:
         self.A, self.b, self.center = least_norm_equations(make().problem)
+        self.run(None)  # LAPACK is loaded by the first call
 
-    def run(self, _: Any) -> None:
+    def solve(self, _: Any) -> None:
         self.x = self.center + SOLVERS[self.package](self.A, self.b)
-
-    def get_result(self) -> dict[str, np.ndarray]:
-        return {"x": self.x}

@@ -7,16 +7,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from benchmark_utils.arrays import NotInArraysError, least_norm_equations
 from benchmark_utils.stopping import SolvedOrStuck
-from benchopt import BaseSolver
+from benchmark_utils.timed import TimedSolver
 from sklearn.linear_model import Ridge
 
 SMALLEST = 1e-15  # penalty relative to the mean eigenvalue of AᵀA, below which rounding decides
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """scikit-learn's `Ridge(alpha)`, alpha a tenth of the last one each time."""
 
     name = "ridge"
@@ -42,7 +41,7 @@ class Solver(BaseSolver):
     def get_next(self, penalty: float) -> float:
         return max(min(1.0, penalty / 10.0), SMALLEST)
 
-    def run(self, penalty: float) -> None:
+    def solve(self, penalty: float) -> None:
         if not math.isfinite(penalty) or penalty > 1.0:  # benchopt's first question: where it begins
             self.x = self.x0
             return
@@ -50,6 +49,3 @@ class Solver(BaseSolver):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the equations are badly conditioned: the result shows it
             self.x = self.center + model.fit(self.A, self.b).coef_
-
-    def get_result(self) -> dict[str, np.ndarray]:
-        return {"x": self.x}
