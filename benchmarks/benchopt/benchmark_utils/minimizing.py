@@ -29,8 +29,8 @@ class MinimizingSolver(TimedSolver):
 
     def skip(self, make: Callable[[], Case]) -> tuple[bool, str | None]:
         case = make()
-        try:
-            minimize(case.problem, self.method, max_queries=MANY * case.samples, callback=lambda _: True, progress=False)
+        try:  # it also compiles most of what is needed, before benchopt's time limit begins
+            minimize(case.problem, self.method, max_queries=MANY * case.samples, callback=rehearsed, progress=False)
         except ValueError as error:  # it says what the method needs and the problem lacks
             return True, " ".join(str(error).split())
         return False, None
@@ -45,7 +45,7 @@ class MinimizingSolver(TimedSolver):
 
     def pre_run_hook(self, passes: int) -> None:
         self.case = self.make()
-        if self._minimize(passes, callback=lambda snapshot: snapshot.seconds > REHEARSAL) is not None:
+        if self._minimize(passes, callback=rehearsed) is not None:
             self.case = self.make()
 
     def solve(self, passes: int) -> None:
@@ -61,3 +61,8 @@ class MinimizingSolver(TimedSolver):
             if "max_queries" not in str(error):
                 raise
             return None
+
+
+def rehearsed(snapshot: Snapshot) -> bool:
+    """Return whether a rehearsal has lasted long enough."""
+    return snapshot.seconds > REHEARSAL
