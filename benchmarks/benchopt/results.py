@@ -38,6 +38,7 @@ COLOURS = {  # of curves with a name; all others are grey
     "sbcgf": "#e67700",
     "sbcgi": "#f2b134",
 }
+LEAST = 1e-9  # value at which smaller ones are drawn
 OPTIONAL = {"clone"}  # solvers that need something of the user
 
 
@@ -137,8 +138,8 @@ def draw(calls: pd.DataFrame) -> Figure:
             style = {"color": colour or "0.8", "linewidth": 1.6 if colour else 0.7, "marker": "o", "markersize": 2.5}
             (handle,) = panel.step(seconds, best, where="post", **style)
             handles[solver if colour else "other methods"] = handle
-        panel.set(title=name, xscale="log", yscale="log", ylim=(1e-9, 2.0))
-        panel.axhspan(1e-9, max(own["uncertainty"].max(), 1e-9), color="0.93", linewidth=0)
+        panel.set(title=name, xscale="log", yscale="log", ylim=(LEAST / 3.0, 2.0))
+        panel.axhspan(LEAST / 3.0, max(own["uncertainty"].max(), LEAST / 3.0), color="0.9", linewidth=0)
         panel.grid(alpha=0.25)
     for panel in panels[len(names) :]:
         panel.axis("off")
@@ -154,7 +155,7 @@ def _best_so_far(curve: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     ordered = curve.sort_values("seconds")
     least = np.minimum.accumulate(ordered["value"].to_numpy())
     falls = np.append(True, np.diff(least) < 0.0)
-    return ordered["seconds"].to_numpy()[falls], least[falls]
+    return ordered["seconds"].to_numpy()[falls], np.maximum(least[falls], LEAST)
 
 
 def missing(calls: pd.DataFrame) -> set[str]:
