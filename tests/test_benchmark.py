@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,7 @@ from benchopt.runner import run_benchmark
 from tiebreak import Birkhoff, Hull, L1Ball
 from tiebreak.engine import interpreted
 
-ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "benchmarks" / "benchopt"
+FOLDER = Path(__file__).parents[1] / "benchmarks" / "benchopt"
 PROBLEMS = {entry.name: entry.make for entry in entries()}
 
 
@@ -182,10 +180,7 @@ def test_calls_go_on_until_they_reach_the_level_or_no_longer_help(benchmark):
 
 
 def test_a_small_run_works_with_code_of_others(tmp_path):
-    page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    file = tmp_path / "solodov.py"
-    file.write_text(code, encoding="utf-8")
+    file = FOLDER / "clones" / "solodov.py"
     solvers = ["minimize", "tiebreak[method=pb-apg]", "lstsq[package=numpy]", "ridge[solver=svd]", f"clone[file={file}]"]
     written = run_benchmark(
         FOLDER,

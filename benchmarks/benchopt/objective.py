@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ class Objective(BaseObjective):
     name = "simple bilevel problem"
     min_benchopt_version = "1.10"
     requirements = ("pip::tiebreak",)
+    parameters = {"seconds": [10.0]}  # noqa: RUF012  (processor seconds of all calls of a solver)
     sampling_strategy = "iteration"
     stopping_criterion = SolvedOrStuck()
     test_config = {"dataset": {"name": "bank", "problem": "least-norm"}}  # noqa: RUF012  (benchopt's form)
@@ -42,7 +42,7 @@ class Objective(BaseObjective):
     def get_objective(self) -> dict[str, Any]:
         return {"make": self.make}
 
-    def evaluate_result(self, x: Any, processor_seconds: float = math.nan) -> dict[str, float]:
+    def evaluate_result(self, x: Any, processor_seconds: float = 0.0) -> dict[str, float]:
         return {**self.measure(x), "processor_seconds": processor_seconds}
 
     def get_one_result(self) -> dict[str, Any]:

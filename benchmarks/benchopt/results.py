@@ -58,7 +58,7 @@ def load(files: Sequence[Path]) -> pd.DataFrame:
             "data": read["dataset_name"].str.extract(r"\[(.*)\]", expand=False),
             "solver": read["solver_name"].str.replace(r"^tiebreak\[(.*)\]$", r"\1", regex=True),
             "file": read["file_solver"].map(lambda file: Path(file).stem),
-            "seconds": told.where(told.notna(), read["time"]),
+            "seconds": told.where(told > 0.0, read["time"]),
             "value": read["objective_value"],
             "uncertainty": read["objective_reference_error"],
         }

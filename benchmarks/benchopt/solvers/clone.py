@@ -17,6 +17,8 @@ import numpy as np
 from benchmark_utils.arrays import NotInArraysError, as_arrays
 from benchmark_utils.timed import TimedSolver
 
+EXAMPLE = Path(__file__).parents[1] / "clones" / "solodov.py"
+
 
 class Solver(TimedSolver):
     """The function `solve` of a file: the environment's BENCHMARK_CLONE, or `-s "clone[file=...]"`."""
@@ -24,6 +26,7 @@ class Solver(TimedSolver):
     name = "clone"
     parameters = {"file": [os.environ.get("BENCHMARK_CLONE", "")]}  # noqa: RUF012
     sampling_strategy = "iteration"
+    test_config = {"file": str(EXAMPLE), "dataset": {"name": "bank", "problem": "small-ball"}}  # noqa: RUF012
 
     def skip(self, make: Callable[[], Any]) -> tuple[bool, str | None]:
         if not self.file:
