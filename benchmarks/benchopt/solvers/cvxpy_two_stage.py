@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -63,54 +62,50 @@ class Solver(TimedSolver):
     def _two_stages(self, options: dict[str, Any]) -> np.ndarray:
         arrays, x = self.arrays, cvxpy.Variable(self.arrays["x0"].size)
         inside = case_of(self.domain).constraints(self.domain, x)
-        lower, upper = (stated(arrays[name], x) for name in ("lower", "upper"))
+        (lower, fit), (upper, _) = (stated(arrays[name], x) for name in ("lower", "upper"))
         # Tolerances are absolute: both objectives are put in units of their values in the middle of the set.
         units = [abs(value_at(level, x, arrays["x0"])) or 1.0 for level in (lower, upper)]
         cvxpy.Problem(cvxpy.Minimize(lower / units[0]), inside).solve(**options)
-        tied = self._tied(lower, x, units[0])
+        if x.value is None:
+            raise cvxpy.SolverError("no minimiser of g was found")
+        room = self._room(lower, x)
+        tied = lower / units[0] <= (lower.value + room) / units[0] if room > 0.0 else fit == fit.value
         cvxpy.Problem(cvxpy.Minimize(upper / units[1]), [*inside, tied]).solve(**options)
         return arrays["x0"] if x.value is None else x.value
 
-    def _tied(self, lower: Any, x: Any, unit: float) -> Any:
-        """Return the constraint that makes points as good as the minimiser that was found, which x holds."""
-        if x.value is None:
-            raise cvxpy.SolverError("no minimiser of g was found")
-        arrays, least = self.arrays, float(lower.value)
-        room = arrays["tolerance"]
-        if arrays["keep"] < 1.0:
-            found = x.value.copy()
-            room = (1.0 - arrays["keep"]) * (value_at(lower, x, arrays["from"]) - least)
-            x.value = found
-        if room > 0.0:
-            return lower / unit <= (least + room) / unit
-        A = arrays["lower"]["A"]
-        if not hasattr(A, "tocsr"):
-            _, values, A = np.linalg.svd(A, full_matrices=False)
-            A = A[values > values[0] * max(self.arrays["lower"]["A"].shape) * np.finfo(float).eps]
-        return A @ x == A @ x.value
+    def _room(self, lower: Any, x: Any) -> float:
+        """Return by how much g may exceed its value at x, which minimises it."""
+        if self.arrays["keep"] == 1.0:
+            return float(self.arrays["tolerance"])
+        found, least = x.value.copy(), float(lower.value)
+        gained = value_at(lower, x, self.arrays["from"]) - least
+        x.value = found
+        return (1.0 - self.arrays["keep"]) * gained
 
 
-def stated(level: dict[str, Any], x: Any) -> Any:
-    """Return a level for CVXPY."""
+def stated(level: dict[str, Any], x: Any) -> tuple[Any, Any]:
+    """Return a level for CVXPY, and an expression that is the same at points with the same fit A x."""
     if level["loss"] == "distance":
-        return 0.5 * cvxpy.sum_squares(x - level["center"])
-    A, b, weights = level["A"], level["b"], level["weights"]
-    n = b.size
-    if level["loss"] == "logistic":
-        return weights @ cvxpy.logistic(-cvxpy.multiply(b, A @ x)) / n
-    if level["loss"] == "huber":
-        return weights @ cvxpy.huber(A @ x - b, level["delta"]) / (2.0 * n)
-    root = np.sqrt(weights)
+        return 0.5 * cvxpy.sum_squares(x - level["center"]), x
+    A, b, root = level["A"], level["b"], np.sqrt(level["weights"])
     if hasattr(A, "tocsr"):
-        return 0.5 * cvxpy.sum_squares(cvxpy.multiply(root, A @ x - b)) / n
-    left, values, right = np.linalg.svd(root[:, None] * A, full_matrices=False)
-    image = left.T @ (root * b)
-    rest = root * b - left @ image
-    return 0.5 * (cvxpy.sum_squares((values[:, None] * right) @ x - image) + float(rest @ rest)) / n
+        fit = same = A @ x
+    else:  # the directions in which A x changes at all
+        left, values, right = np.linalg.svd(root[:, None] * A if level["loss"] == "squares" else A, full_matrices=False)
+        seen = values > values[0] * max(A.shape) * np.finfo(float).eps
+        fit, same = A @ x, right[seen] @ x
+    if level["loss"] == "logistic":
+        return level["weights"] @ cvxpy.logistic(-cvxpy.multiply(b, fit)) / b.size, same
+    if level["loss"] == "huber":
+        return level["weights"] @ cvxpy.huber(fit - b, level["delta"]) / (2.0 * b.size), same
+    if hasattr(A, "tocsr"):
+        return 0.5 * cvxpy.sum_squares(cvxpy.multiply(root, fit - b)) / b.size, same
+    image = left[:, seen].T @ (root * b)
+    rest = root * b - left[:, seen] @ image
+    return 0.5 * (cvxpy.sum_squares(cvxpy.multiply(values[seen], same) - image) + float(rest @ rest)) / b.size, same
 
 
 def value_at(level: Any, x: Any, point: np.ndarray) -> float:
     """Return the value of an objective at a point, which x is left at."""
     x.value = point
-    found = float(level.value)
-    return found if math.isfinite(found) else 1.0
+    return float(level.value)
