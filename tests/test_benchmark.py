@@ -164,16 +164,20 @@ def test_two_convex_programs_find_planted_answers(benchmark, name):
     assert objective_of(benchmark, name).evaluate_result(**solver.get_result())["value"] < 1e-4
 
 
-def test_calls_go_on_until_they_reach_the_level_or_no_longer_help(benchmark):
-    from benchmark_utils.stopping import SolvedOrStuck
+def test_calls_go_on_until_they_reach_the_level_or_have_used_up_their_seconds(benchmark):
+    from benchmark_utils.stopping import SolvedOrSpent
+
+    solver = solver_of(benchmark, "minimize")
+    solver._objective = objective_of(benchmark, "small-ball")
+    solver._objective.seconds = 3.0
 
     def stops(*values):
-        criterion = SolvedOrStuck(level=1e-3, patience=2, strategy="iteration").get_runner_instance(max_runs=100)
-        curve = [{"objective_value": value} for value in values]
+        criterion = SolvedOrSpent(level=1e-3).get_runner_instance(max_runs=100, solver=solver)
+        curve = [{"objective_value": value, "objective_processor_seconds": 1.0} for value in values]
         return [criterion.should_stop(k, curve[: k + 1])[0] for k in range(len(values))]
 
-    assert stops(1.0, 1.0, 1.0, 1.0, 0.5, 1e-4) == [False] * 5 + [True]
-    assert stops(1.0, 0.5, 0.5, 0.5) == [False, False, False, True]
+    assert stops(1.0, 1e-4) == [False, True]
+    assert stops(0.5, 0.6, 0.5) == [False, False, True]
 
 
 # Runs

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmark_utils.measuring import Measure
-from benchmark_utils.stopping import SolvedOrStuck
+from benchmark_utils.stopping import SolvedOrSpent
 from benchopt import BaseObjective
 
 from bank import Case  # isort: skip  (benchmark_utils says where it is)
@@ -25,7 +25,7 @@ class Objective(BaseObjective):
     requirements = ("pip::tiebreak",)
     parameters = {"seconds": [10.0]}  # noqa: RUF012  (processor seconds of all calls of a solver)
     sampling_strategy = "iteration"
-    stopping_criterion = SolvedOrStuck()
+    stopping_criterion = SolvedOrSpent()
     test_config = {"dataset": {"name": "bank", "problem": "least-norm"}}  # noqa: RUF012  (benchopt's form)
 
     def skip(self, make: Callable[[], Case]) -> tuple[bool, str | None]:

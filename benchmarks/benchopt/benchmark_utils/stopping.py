@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchopt.stopping_criterion import SufficientProgressCriterion
+from benchopt.stopping_criterion import StoppingCriterion
 
 SECONDS = "objective_processor_seconds"
 
 
-class SolvedOrStuck(SufficientProgressCriterion):
-    """Stop once a value is reached, after some calls without progress, or when processor seconds are used up.
+class SolvedOrSpent(StoppingCriterion):
+    """Stop once a value is reached, or when the processor seconds that the objective allows are used up.
 
-    Calls that are too short for a step do not count as without progress. The limit of seconds is the objective's parameter.
-
-    Each class of solvers needs a criterion of its own, because benchopt writes the sampling strategy into it.
+    Calls that do not help are no reason to stop: the value is the larger one of two errors, and a solver that begins where f
+    is less than f* has to lose before it gains. Each class of solvers needs a criterion of its own, because benchopt writes
+    the sampling strategy into it.
 
     Parameters
     ----------
     level : float
         The value that is enough.
-    patience, **others
-        As of benchopt's ``SufficientProgressCriterion``.
+    **others
+        As of benchopt's ``StoppingCriterion``.
     """
 
-    def __init__(self, level: float = 1e-8, patience: int = 4, **others: Any) -> None:
-        super().__init__(patience=patience, **others)
+    def __init__(self, level: float = 1e-8, key_to_monitor: str = "value", **others: Any) -> None:
+        super().__init__(key_to_monitor=key_to_monitor, **others)
         self.level = level
         self.kwargs = {**self.kwargs, "level": level}
 
     def check_convergence(self, objective_list: list[dict[str, Any]]) -> tuple[bool, float]:
-        first, last = (objective_list[k][self.key_to_monitor_] for k in (0, -1))
-        if last <= self.level:
-            return True, 1.0
-        if self.solver is not None and sum(call[SECONDS] for call in objective_list) > self.solver._objective.seconds:
-            return True, 1.0
-        if last == first:
-            return False, 0.0
-        return super().check_convergence(objective_list)
+        spent = sum(call[SECONDS] for call in objective_list) / self.solver._objective.seconds
+        solved = objective_list[-1][self.key_to_monitor_] <= self.level
+        return solved or spent >= 1.0, min(spent, 1.0)

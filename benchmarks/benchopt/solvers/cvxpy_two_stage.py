@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy
 import numpy as np
 from benchmark_utils.arrays import NotInArraysError, as_arrays
-from benchmark_utils.stopping import SolvedOrStuck
+from benchmark_utils.stopping import SolvedOrSpent
 from benchmark_utils.timed import TimedSolver
 
 from cases import case_of  # isort: skip  (benchmark_utils says where it is)
@@ -26,7 +26,7 @@ class Solver(TimedSolver):
 
     name = "cvxpy"
     sampling_strategy = "tolerance"
-    stopping_criterion = SolvedOrStuck()
+    stopping_criterion = SolvedOrSpent()
     requirements = ("pip::cvxpy", "pip::clarabel")
 
     def skip(self, make: Callable[[], Any]) -> tuple[bool, str | None]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmark_utils.arrays import NotInArraysError, least_norm_equations
-from benchmark_utils.stopping import SolvedOrStuck
+from benchmark_utils.stopping import SolvedOrSpent
 from benchmark_utils.timed import TimedSolver
 from sklearn.linear_model import Ridge
 
@@ -22,7 +22,7 @@ class Solver(TimedSolver):
     parameters = {"solver": ["auto", "svd"]}  # noqa: RUF012
     parameter_template = "{solver}"
     sampling_strategy = "tolerance"
-    stopping_criterion = SolvedOrStuck()
+    stopping_criterion = SolvedOrSpent()
     requirements = ("pip::scikit-learn",)
 
     def skip(self, make: Callable[[], Any]) -> tuple[bool, str | None]:
