@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0 # the version that tests are run with; its build for proc
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test campaign lint bench bench-smoke docs clean
+.PHONY: demo test coverage campaign lint review package bench bench-smoke docs links clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -24,6 +24,22 @@ lint: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# What reviewers of packages look for, the files that others' programs read, and words that are misspelt.
+review: $(VENV)/installed-package
+	$(BIN)/repo-review .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
+	if command -v actionlint; then actionlint; else echo "actionlint is not installed: workflows are not linted by it"; fi
+	$(BIN)/codespell
+
+package: $(VENV)/installed-package # a wheel and an sdist in dist/, tried in an empty environment
+	$(BIN)/python .ci/package.py
+
 # The longest ones first, so that two processes end at about the same time.
 BENCHMARKS := iteration methods exact near_ties passes race rows cut adapters reproduce domains presets diabetes fairness overhead
 
@@ -36,22 +52,35 @@ bench-smoke: $(VENV)/installed-test
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
+	$(BIN)/python docs/links.py
+
+links: $(VENV)/installed-docs # of the Markdown files, and of the pages of the last `make docs`
+	$(BIN)/python docs/links.py
 
 clean:
 	rm -rf $(VENV)
 
-$(VENV)/installed: pyproject.toml
+# Extras that the tests and the documentation use, beside the groups of pyproject.toml.
+EXTRAS := cvxpy,dask,jax,parquet,polytope,torch
+
+$(VENV)/pip: # one that knows groups
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+$(VENV)/installed: pyproject.toml | $(VENV)/pip
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/installed-test: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(VENV)/installed-test: pyproject.toml | $(VENV)/pip
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]" --group lint --group test
 	touch $@
 
-$(VENV)/installed-docs: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+$(VENV)/installed-docs: pyproject.toml | $(VENV)/pip
+	$(BIN)/python -m pip install --quiet --editable ".[jax,parquet]" --group docs
+	touch $@
+
+$(VENV)/installed-package: pyproject.toml | $(VENV)/pip
+	$(BIN)/python -m pip install --quiet --group package
 	touch $@
