@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0 # the version that tests are run with; its build for proc
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage campaign lint review package bench bench-smoke docs links clean
+.PHONY: demo test test-oldest coverage campaign lint review package bench bench-smoke docs links clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -12,6 +12,16 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile # tests of one file share compiled code
+
+# Tests that touch each dependency, with the oldest versions that pyproject.toml allows, in an environment of their own.
+OLDEST ?= tests/driver/test_minimize.py tests/driver/test_saved.py tests/domains/test_polytope.py tests/objectives/test_linear.py \
+	tests/test_cli.py tests/learn/test_estimator_checks.py tests/data tests/rows/test_store.py tests/studies/test_drawing.py
+
+test-oldest: $(VENV)/installed-package
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-oldest
+	$(BIN)/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct \
+		--editable ".[cvxpy,dask,parquet,polytope,zarr]" --group test
+	$(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile $(OLDEST)
 
 MINUTES ?= 20 # about how long the campaign takes
 
@@ -35,7 +45,7 @@ review: $(VENV)/installed-package
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	if command -v actionlint; then actionlint; else echo "actionlint is not installed: workflows are not linted by it"; fi
-	$(BIN)/codespell
+	$(BIN)/codespell $$(git ls-files)
 
 package: $(VENV)/installed-package # a wheel and an sdist in dist/, tried in an empty environment
 	$(BIN)/python .ci/package.py
@@ -58,7 +68,7 @@ links: $(VENV)/installed-docs # of the Markdown files, and of the pages of the l
 	$(BIN)/python docs/links.py
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-oldest dist
 
 # Extras that the tests and the documentation use, beside the groups of pyproject.toml.
 EXTRAS := cvxpy,dask,jax,parquet,polytope,torch

@@ -99,7 +99,7 @@ def markdown_files(root: Path = ROOT) -> list[Path]:
 
 def main() -> int:
     """Print the links that lead nowhere; return whether there are any."""
-    pages = sorted(BUILT.rglob("*.html")) if BUILT.exists() else []
+    pages = [path for path in sorted(BUILT.rglob("*.html")) if BUILT / "_static" not in path.parents]  # which has templates
     found = [(path, link) for path in markdown_files() for link in broken(path)]
     found += [(path, link) for path in pages for link in broken(path, BUILT)]
     for path, link in found:
