@@ -20,7 +20,7 @@ from tiebreak.objectives.constants import remembered
 from tiebreak.objectives.feeds import Feed
 from tiebreak.objectives.linear_data import checked_data
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
-from tiebreak.objectives.matrices import CSR, Dense, Rows, located, place_of
+from tiebreak.objectives.matrices import CSR, Dense, Rows, in_memory, located
 from tiebreak.objectives.matrices.distant import Distant, DistantRows
 from tiebreak.objectives.matrices.parts import plus
 from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, draw_rows, row_dot, row_dot_and_size, row_dots
@@ -362,28 +362,41 @@ def draw_linear_model(objective, moment, batch):
 
 @accumulate.register(LinearModel)
 def accumulate_linear_model(objective, batch, x, w, y, v, out):
-    value_x = 0.0
-    value_y = 0.0
-    share = 1.0 / batch.size
+    matrix, first = in_memory(objective.matrix)
+    model = (objective.scalar, matrix, objective.targets, objective.weights)
+    values = (0.0, 0.0)
     done = 0
     while done < batch.size:  # once, unless rows are elsewhere, and the buffer has no room for all of them
         codes = located(objective.matrix, batch[done:])
-        for k in range(codes.size):
-            i = place_of(objective.matrix, codes[k])
-            target = objective.targets[i]
-            weight = share * objective.weights[i]
-            if v == 0.0:
-                at_x, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), target)
-                slope *= w
-            else:
-                prediction_x, prediction_y = row_dots(objective.matrix, i, x, y)
-                at_x, slope_x = loss(objective.scalar, prediction_x, target)
-                at_y, slope_y = loss(objective.scalar, prediction_y, target)
-                value_y += weight * at_y
-                slope = w * slope_x + v * slope_y
-            value_x += weight * at_x
-            add_row(objective.matrix, i, weight * slope, out)
+        values = accumulate_rows(model, codes, first, 1.0 / batch.size, values, x, w, y, v, out)
         done += codes.size
+    return values
+
+
+@kernel
+def accumulate_rows(model, codes, first, share, values, x, w, y, v, out):
+    """Add shares of w ∇F_i(x) + v ∇F_i(y) of some rows i to ``out``, and those of their values to ``values``.
+
+    A kernel of its own, so that only sums within a row are reordered, not products of weights and slopes: how compilers
+    order these depends on where rows are, and last bits would too.
+    """
+    scalar, matrix, targets, weights = model
+    value_x, value_y = values
+    for k in range(codes.size):
+        i = max(codes[k] - first, 0)
+        target = targets[i]
+        weight = share * weights[i]
+        if v == 0.0:
+            at_x, slope = loss(scalar, row_dot(matrix, i, x), target)
+            slope *= w
+        else:
+            prediction_x, prediction_y = row_dots(matrix, i, x, y)
+            at_x, slope_x = loss(scalar, prediction_x, target)
+            at_y, slope_y = loss(scalar, prediction_y, target)
+            value_y += weight * at_y
+            slope = w * slope_x + v * slope_y
+        value_x += weight * at_x
+        add_row(matrix, i, weight * slope, out)
     return value_x, value_y
 
 
