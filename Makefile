@@ -13,6 +13,17 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile # tests of one file share compiled code
 
+# The share of lines and branches that tests reach. Compiled kernels cannot be seen, so all of them run as Python here, and only
+# tests that are short that way are run: what they do not reach, the others may. Studies, which are programs, are left out.
+INTERPRETED := $(addprefix tests/active/test_,bracket.py corral.py gathering.py prices.py scope.py solver.py terms.py) \
+	$(addprefix tests/domains/test_,balls.py birkhoff.py hull.py l1ball.py lifted.py parts.py polytope.py products.py) \
+	tests/objectives tests/data
+
+coverage: $(VENV)/installed-test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist loadfile --quiet -W ignore::RuntimeWarning \
+		--cov --cov-report= $(INTERPRETED)
+	$(BIN)/coverage report | sed -n '$$p'
+
 # Tests that touch each dependency, with the oldest versions that pyproject.toml allows, in an environment of their own.
 OLDEST ?= tests/driver/test_minimize.py tests/driver/test_saved.py tests/domains/test_polytope.py tests/objectives/test_linear.py \
 	tests/test_cli.py tests/learn/test_estimator_checks.py tests/data tests/rows/test_store.py tests/studies/test_drawing.py
