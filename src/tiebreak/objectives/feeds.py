@@ -38,6 +38,7 @@ from tiebreak.rows.partitions import Ahead, Partitions
 
 MOST_ROWS, MOST_BYTES = 1 << 16, 1 << 26  # of rows that are fetched together
 FIRST_ROWS = 1024  # rows that are fetched at first; each block is twice as long as the one before
+DRAWS = 16  # times as many rows as are fetched together may be drawn together, where most of them are here
 FEEDS = 3  # ways to draw the same rows at the same time
 AHEAD = 2  # blocks that are on their way while one is in use
 MOST_NUMBERS = 1 << 26  # numbers of the least partition
@@ -126,27 +127,28 @@ class Track:
         if not self._coming or self._coming[0][0] != iteration:
             self._coming.clear()
             self._coming.append(self._begun(iteration))
-        first, count, drawn, numbers, ahead = self._coming.popleft()
-        guests = self.feed.arrived(numbers, ahead)
+        first, count, drawn, _, ahead = self._coming.popleft()
+        guests = NOBODY if ahead is None else ahead.result()
         absent = self.feed.kept.absent(drawn)
         if not np.isin(absent, guests.numbers, assume_unique=True).all():  # they were on their way, and found no room
-            guests = self.feed.arrived(absent)
+            guests = self.feed.settle(absent, *self.feed.partitions.take(absent))
+        only = count == 1 and self.block is None  # a large batch, perhaps the only one
         self.block = block = Block(first, count, drawn, guests)
-        while len(self._coming) < AHEAD:
+        while len(self._coming) < AHEAD and not only:
             self._coming.append(self._begun(sum(self._coming[-1][:2]) if self._coming else first + count))
         return block
 
     def _begun(self, first: int) -> tuple[int, int, np.ndarray, np.ndarray, Ahead | None]:
-        """Draw the rows of some iterations and begin to fetch those that are neither here nor on their way."""
-        low, high, turn, path, size = self.whose
-        count = max(1, min(self._rows, self.feed.most) // size)
-        self._rows = min(2 * self._rows, self.feed.most)
+        """Draw the rows of some iterations, and begin to fetch those that are neither here nor on their way."""
+        feed, (low, high, turn, path, size) = self.feed, self.whose
+        count = max(1, int(min(self._rows / max(1.0 - feed.kept.share, 1.0 / DRAWS), feed.most * DRAWS)) // size)
+        self._rows = min(2 * self._rows, feed.most)
         drawn = np.empty(count * size, dtype=np.int64)
-        self.feed.indices(Moment(Key(low, high), first, turn, path), size, drawn)
-        numbers, coming = self.feed.kept.absent(drawn), [each[3] for each in self._coming]
-        if coming and self.feed.kept.has_room(sum(each.size for each in coming), self.feed.longest):
+        feed.indices(Moment(Key(low, high), first, turn, path), size, drawn)
+        numbers, coming = feed.kept.absent(drawn), [each[3] for each in self._coming]
+        if coming and feed.kept.has_room(sum(each.size for each in coming), feed.longest):
             numbers = np.setdiff1d(numbers, np.concatenate(coming), assume_unique=True)
-        return first, count, drawn, numbers, self.feed.partitions.ahead(numbers) if numbers.size else None
+        return first, count, drawn, numbers, feed.partitions.ahead(numbers, feed.settle) if numbers.size else None
 
 
 class Feed:
@@ -183,7 +185,7 @@ class Feed:
             region = kept.lend()
         self.kept, self._first_region = kept, region or 0
         self._row_weights = kept.weights if shares is None else np.zeros(kept.weights.size)
-        self._codes = np.zeros(TRACKS * self.most, dtype=np.int64)
+        self._codes = np.zeros(TRACKS * self.most * DRAWS, dtype=np.int64)
         self._tracks: list[Track] = []  # the one that was used last is last
         self.lock = threading.RLock()  # of the buffer
 
@@ -202,13 +204,12 @@ class Feed:
         distant = Distant(buffer, handle, tracks, self._codes, asked, guests, self.partitions.shape[0])
         return distant, self.kept.targets, self._row_weights
 
-    def arrived(self, numbers: np.ndarray, ahead: Ahead | None = None) -> Arrived:
-        """Take rows, each given once, or those that are on their way; return those that cannot stay."""
-        if numbers.size == 0:
-            return NOBODY
-        rows = self.partitions.take(numbers) if ahead is None else ahead.result()
+    def settle(self, numbers: np.ndarray, *rows: Any) -> Arrived:
+        """Let rows that have come, each of them once, stay if there is room; return those that cannot."""
         self.kept.keep(numbers, *rows)
         left = self.kept.places(numbers) == 0
+        if not left.any():
+            return NOBODY
         return Arrived(numbers, *rows) if left.all() else Arrived(*(each[left] for each in (numbers, *rows)))
 
     def __call__(self, asked: np.ndarray, known: np.ndarray, what: int, *_: int) -> float:
@@ -220,11 +221,21 @@ class Feed:
         """Set the numbers of the rows that an iteration draws."""
         low, high, turn, path, size, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         self.indices(Moment(Key(low, high), iteration, turn, path), size, numbers)
+        self._fetch(self.kept.absent(numbers))
 
     def _invite(self, numbers: np.ndarray, codes: np.ndarray) -> int:
         """Have rows of given numbers in the buffer, set their codes, and return how many had room."""
         numbers = numbers.copy()
-        return self._place(numbers, self.arrived(self.kept.absent(numbers)), 1, TRACKS, codes)
+        absent = self.kept.absent(numbers)
+        guests = self.settle(absent, *self.partitions.take(absent)) if absent.size else NOBODY
+        return self._place(numbers, guests, 1, TRACKS, codes)
+
+    def _fetch(self, numbers: np.ndarray) -> None:
+        """Fetch rows that will soon be asked for, if they can stay."""
+        if self.kept.has_room(numbers.size, self.longest):
+            pieces = (numbers[low : low + self.most] for low in range(0, numbers.size, self.most))
+            for each in [self.partitions.ahead(piece, self.settle) for piece in pieces]:
+                each.result()
 
     def _feed(self, asked: np.ndarray, tracks: np.ndarray) -> None:
         """Have the rows of an iteration, and of as many after it as there is room for, in the buffer."""
@@ -233,9 +244,10 @@ class Feed:
         track = self._track(tuple(whose))
         entry = tracks[track.number * FIELDS : (track.number + 1) * FIELDS]
         entry[COUNT] = 0
-        block, start = track.block_at(iteration), track.number * self.most
+        block, room = track.block_at(iteration), self.most * DRAWS
+        start = track.number * room
         drawn = block.drawn[(iteration - block.first) * size :]
-        count = self._place(drawn, block.guests, size, track.number, self._codes[start : start + self.most])
+        count = self._place(drawn, block.guests, size, track.number, self._codes[start : start + room])
         entry[[LOW, HIGH, TURN, PATH, SIZE]] = whose
         entry[[FIRST, COUNT, START]] = iteration, count // size, start
 

@@ -101,6 +101,11 @@ class Kept:
         """Return those rows that are not here, each once, in ascending order."""
         return np.unique(numbers[self._places[numbers] == 0])
 
+    @property
+    def share(self) -> float:
+        """The share of all rows that is here."""
+        return self.count / self._places.size
+
     def has_room(self, rows: int, longest: int) -> bool:
         """Return whether that many rows could stay, however long they are."""
         enough = not self.sparse or self._numbers + rows * longest <= self._most_numbers
