@@ -283,8 +283,8 @@ def test_a_run_whose_scheduler_dies_ends_and_continues_with_another_one(client, 
     from distributed import Client
 
     A, b, w = data
-    expected = tiebreak.minimize(problem_of(pair[0]), "sbcgi", max_queries=8 * N, seed=2)
-    options = {"max_queries": 8 * N, "seed": 2, "checkpoint": tmp_path / "run"}
+    expected = tiebreak.minimize(problem_of(pair[0]), "sbcgi", max_queries=24 * N, seed=2)
+    options = {"max_queries": 24 * N, "seed": 2, "checkpoint": tmp_path / "run"}
     with (
         separate_cluster(tmp_path) as (place, scheduler),
         Client(scheduler_file=place, set_as_default=False) as other,
@@ -301,7 +301,7 @@ def test_a_run_whose_scheduler_dies_ends_and_continues_with_another_one(client, 
     assert ended.status is Status.FAILED
     assert isinstance(ended.error, RowsError)
     assert "the scheduler at tcp://" in ended.message
-    # Rows that stay let the loop go on. The values at its end are a pass over all rows, where these are.
-    assert (ended.queries.total < expected.queries.total) == (cache == "0")
+    if cache == "0":  # rows that stay let the loop go on, until a pass is made where all rows are
+        assert ended.queries.total < expected.queries.total
     continued = tiebreak.minimize(problem_of(LeastSquares(on_dask(A, 3000), b, w, client=client)), "sbcgi", **options)
     assert continued.x.tobytes() == expected.x.tobytes()
