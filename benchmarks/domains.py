@@ -18,8 +18,7 @@ import cvxpy
 import numpy as np
 from banks import Bank, cut_all, lmo_all
 from scipy.optimize import linprog
-from timing import Size, seconds, short, show_table, size_asked, take_turns
-from tqdm import tqdm
+from timing import Size, counted, seconds, short, show_table, size_asked, take_turns
 
 import tiebreak
 from tiebreak.domains.base import ACTIVE
@@ -155,7 +154,7 @@ def tiny(contender: Contender) -> Contender:
 def main(size: Size) -> None:
     rounds = size.pick(15, 5, 1)
     lines = []
-    for contender in tqdm(CONTENDERS, desc="sets", leave=False):
+    for contender in counted(CONTENDERS, "sets"):
         if size is Size.TINY:
             contender = tiny(contender)
         found = measure(contender, rounds)

@@ -36,8 +36,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
-from timing import Size, arguments, show_table
-from tqdm import tqdm
+from timing import Size, arguments, counted, show_table
 
 import tiebreak
 from tiebreak.learn import FairClassifier
@@ -226,7 +225,7 @@ def with_error(values: np.ndarray) -> str:
 def show_sex(people: People, splits: int, size: Size) -> None:
     rivals = contenders(size)
     seen: dict[str, list[Seen]] = {each.name: [] for each in rivals}
-    for seed, (train, test) in enumerate(tqdm(list(split(people, splits)), desc="sex", leave=False)):
+    for seed, (train, test) in enumerate(counted(list(split(people, splits)), "splits", "sex")):
         for each in rivals:
             seen[each.name].append(measured(each, train, test, seed))
     base = np.array([each.seconds for each in seen["logistic regression"]])
@@ -251,7 +250,7 @@ def show_age(people: People, splits: int, size: Size) -> None:
     if HAS_FAIRLEARN:
         ways += reduced_ones(base, PARITY, size)
     seen: dict[str, list[list[float]]] = {each.name: [] for each in ways}
-    for seed, (train, test) in enumerate(tqdm(list(split(people, splits)), desc="age", leave=False)):
+    for seed, (train, test) in enumerate(counted(list(split(people, splits)), "splits", "age")):
         cuts = np.quantile(train.sensitive, [0.25, 0.5, 0.75])
         quarters = [each._replace(sensitive=np.digitize(each.sensitive, cuts)) for each in (train, test)]
         for way in ways:

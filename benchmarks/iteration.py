@@ -33,8 +33,7 @@ from loops import (
     time_of_loop,
 )
 from numba.core.runtime import _nrt_python, rtsys
-from timing import Row, Size, Target, arguments, seconds, show, take_turns
-from tqdm import tqdm
+from timing import Row, Size, Target, arguments, counted, seconds, show, take_turns
 from versions import compare_versions
 
 from tiebreak import IRSCG, SBCGF, SBCGI, CGBiO, FiniteSum, L1Ball, LeastSquares, Problem
@@ -130,7 +129,7 @@ def memory_rows(problem: Problem, method: SBCGI, x: np.ndarray, size: Size, name
     state, values = method.start(problem, plan, x), evaluated(plan, np.arange(chunk))
     method.loop(problem, state, values, chunk, KEYS)
     before = resident_kib()
-    for _ in tqdm(range(chunks), desc="memory", leave=False):
+    for _ in counted(range(chunks), "chunks", "memory"):
         method.loop(problem, state, values, chunk, KEYS)
     grown = resident_kib() - before
     idle, busy = (allocated(method.loop, problem, state, values, iterations, KEYS) for iterations in (0, chunk))
@@ -228,7 +227,7 @@ def time_first_calls(size: Size) -> None:
     """Time new processes: one that compiles everything, and others that find it stored."""
     with tempfile.TemporaryDirectory() as cache:
         _, cold = first_call(cache, size)
-        rounds = tqdm(range(size.pick(9, 3, 1)), desc="new processes", leave=False)
+        rounds = counted(range(size.pick(9, 3, 1)), "processes", "first calls")
         imports, calls = zip(*(first_call(cache, size) for _ in rounds), strict=True)
     show(
         "A new process",
@@ -272,7 +271,7 @@ def compare_callables(size: Size) -> None:
         return whole * 1e6, sum(function.spent for function in functions) / iterations * 1e6
 
     measure()
-    rounds = tqdm(range(size.pick(150, 20, 1)), desc="callables", leave=False)
+    rounds = counted(range(size.pick(150, 20, 1)), "rounds", "callables")
     whole, own = np.transpose([measure() for _ in rounds])
     show(
         f"SBCGI on Python callables, d = {d}, cut inactive ({np.median(own):.1f} µs per iteration in the callables)",

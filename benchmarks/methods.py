@@ -18,8 +18,7 @@ import cvxpy
 import loops
 import numpy as np
 from loops import NO_CUT
-from timing import Row, Size, Target, short, show, show_table, size_asked, take_turns
-from tqdm import tqdm
+from timing import Row, Size, Target, counted, short, show, show_table, size_asked, take_turns
 
 from tiebreak import (
     IRFSCG,
@@ -144,7 +143,7 @@ def compare_solutions(size: Size) -> None:
     units = problem.upper.value(zero) - reference.upper, problem.lower.value(zero) - reference.lower
     limit = size.pick(20.0, 3.0, 0.05)
     lines = []
-    for name in tqdm(METHODS, desc="methods", leave=False):
+    for name in counted(METHODS, "methods"):
         try:
             result = minimize(problem, name, max_queries=None, time_limit=limit, progress=False)
         except ValueError:  # it says what the method needs and the problem lacks

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 import cvxpy
 import numpy as np
-from timing import Row, Size, Target, show, show_table, size_asked, take_turns
-from tqdm import tqdm
+from timing import Row, Size, Target, counted, show, show_table, size_asked, take_turns
 
 from tiebreak import (
     GroupBall,
@@ -136,7 +135,7 @@ def reach(kind: str, problems: list[Problem], size: Size) -> None:
     methods = ("auto", *FIRST_ORDER)
     ends: dict[str, list[End]] = {method: [] for method in methods}
     names: set[str] = set()
-    for number, problem in enumerate(tqdm(problems, desc=kind, leave=False, mininterval=0.2)):
+    for number, problem in enumerate(counted(problems, "problems", kind)):
         results = {}
         for method in methods:
             if number == 0:
@@ -299,7 +298,7 @@ def hold_bounds(size: Size) -> None:
     """Show whether anything that is proven is false, and how sharp it is."""
     lines, wrong = [], []
     cases = CASES if size is not Size.TINY else CASES[:2]
-    for case in tqdm(cases, desc="bounds", leave=False, mininterval=0.2):
+    for case in counted(cases, "sets", "bounds"):
         gaps, ratios, methods, kept = [], [], set(), 0
         seeds = range(size.pick(PROBLEMS_PER_SET, 2, 1))
         for seed in seeds:

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
-from timing import Size, show_table, size_asked
-from tqdm import tqdm
+from timing import Size, counted, show_table, size_asked
 
 from tiebreak import L1Ball, LeastSquares, Logistic, Problem, Simplex, SquaredNorm, minimize
 
@@ -159,7 +158,7 @@ def main() -> None:
     """Print a table per problem."""
     size = size_asked(__doc__)
     with size.engine():
-        for make in tqdm(list(cases(size)), disable=None):
+        for make in counted(list(cases(size)), "problems"):
             case = make()
             title = f"{case.name}: f* = {case.upper:.4g}, g* = {case.lower:.4g}, in doubt by {case.doubt:.0e}"
             show_table(title, ["", "pavr", *RIVALS], compare(case, size.pick((5, 10, 20, 50), (5, 10, 20, 50), (5,))))

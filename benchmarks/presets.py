@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from timing import Row, Size, Target, show, size_asked
-from tqdm import tqdm
+from timing import Row, Size, Target, counted, show, size_asked
 
 from tiebreak import (
     FISTA,
@@ -132,7 +131,7 @@ def compare_parameters(found: list[tuple[Case, dict[str, Gaps]]], queries: int) 
 
 def main(size: Size) -> None:
     found, queries = [], queries_of(size)
-    for case in tqdm(cases(size), desc="problems", leave=False):
+    for case in counted(cases(size), "problems"):
         gaps = {
             "sbcgf paper": run(case, SBCGF(preset=case.preset), max_queries=queries),
             "sbcgf auto": run(case, SBCGF(preset="auto"), max_queries=queries),

@@ -232,7 +232,7 @@ def race(chosen: Sequence[Entry], methods: Sequence[str], store: Store, *, secon
                 store.add({"entry": label, "method": method, "wall_seconds": time.monotonic() - began, **outcome})
                 bar.update()
 
-    with tqdm(total=waiting.qsize(), disable=None, leave=False) as bar, ExitStack() as stack:
+    with tqdm(total=waiting.qsize(), unit=" runs", disable=None, leave=False) as bar, ExitStack() as stack:
         workers = [stack.enter_context(hired(tiny)) for _ in range(jobs)]
         threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
         for thread in threads:

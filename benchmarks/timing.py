@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import enum
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
@@ -100,13 +100,15 @@ def seconds(function: Callable[..., Any], *args: Any, clock: Callable[[], float]
     return clock() - began
 
 
+def counted(items: Iterable[T], unit: str, title: str = "") -> Iterable[T]:
+    """Return items with a bar that counts them, where there is a terminal to show it."""
+    return tqdm(items, desc=title, unit=f" {unit}", disable=None, leave=False, mininterval=0.2)
+
+
 def take_turns(contenders: Mapping[str, Callable[[], float]], rounds: int, title: str) -> dict[str, np.ndarray]:
     """Let each contender measure itself once per round; a first round, in which code is compiled, does not count."""
     measured = np.array(
-        [
-            [contender() for contender in contenders.values()]
-            for _ in tqdm(range(rounds + 1), desc=title, leave=False, mininterval=0.2)
-        ]
+        [[contender() for contender in contenders.values()] for _ in counted(range(rounds + 1), "rounds", title)]
     )
     return dict(zip(contenders, measured[1:].T, strict=True))
 

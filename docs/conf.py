@@ -18,8 +18,16 @@ suppress_warnings = ["ref.python"]  # several classes have a `dimension`
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tiebreak"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
-html_sidebars = {"*": []}  # pages at the top have no sections beside them, and code needs the room
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "collapse_navigation": True,
+    "show_nav_level": 1,
+    "secondary_sidebar_items": [],  # one column beside the text, not two: code has lines of 125 characters
+}
+html_sidebars = {"**": ["sidebar-nav-bs", "page-toc"], "index": []}
+html_static_path = ["_static"]
+html_css_files = ["tiebreak.css"]
 html_show_sourcelink = False
 
 myst_heading_anchors = 3  # links such as extending.md#a-set

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -11,7 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from bank.cases import Case, Reference, planted, problem
 from bank.files import found
 from bank.planting import Spot, fitted, inside_l1, labelled, nearest, on_l1, paired_sparse
-from tiebreak import L1Ball, L2Ball, Logistic, Problem, SquaredNorm
+from tiebreak import L1Ball, L2Ball, Logistic, Problem, SquaredNorm, data
 
 A1A = Reference(0.327942572541972980732, 4.941753473894483, 1e-16, 1e-14, "Newton's method in 40 digits")
 RADIUS = 10.0
@@ -20,11 +19,7 @@ RADIUS = 10.0
 @problem(30, 300, 1500)
 def a1a() -> Case:
     """The first thousand rows of a1a.t and a column of ones; the answer of least norm."""
-    with np.load(found("a1a.npz")) as stored:
-        rows = sp.csr_matrix((stored["data"], stored["indices"], stored["indptr"]), shape=stored["shape"])[:1000]
-        labels = stored["labels"][:1000]
-    A = np.column_stack([rows.toarray(), np.ones(1000)])
-    return Case(Problem(SquaredNorm(), Logistic(A, labels), L1Ball(RADIUS)), A1A)
+    return Case(Problem(SquaredNorm(), Logistic(*data.a1a(found("a1a.npz"))), L1Ball(RADIUS)), A1A)
 
 
 @problem(100)

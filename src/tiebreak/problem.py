@@ -134,6 +134,8 @@ class Problem(_Problem):
         width = 2 + max(map(len, rows))
         return "\n".join([f"Problem of {self.dimension} variables", *(f"{name:<{width}}{rows[name]!r}" for name in rows)])
 
+    __repr__ = __str__
+
     def _parts(self) -> dict[str, Any]:
         """Return both objectives and the set, by name."""
         return {name: getattr(self, name) for name in ("upper", "lower", "domain")}

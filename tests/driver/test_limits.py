@@ -27,6 +27,34 @@ def test_each_budget_ends_the_run(problem):
     assert timed.iterations > 0
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"max_queries": 3000}, "max_queries=3,000 samples were drawn"),
+        ({"max_iterations": 1200}, "max_iterations=1,200 were made"),
+        ({"tol": (10.0, 20.0)}, "within tol=(10, 20)"),
+    ],
+)
+def test_the_message_names_the_limit_that_was_given(problem, given, words):
+    result = minimize(problem, QUICK, **given)
+    assert words in result.message
+    assert words in str(result)
+
+
+def test_the_message_says_that_the_default_budget_is_spent(problem, monkeypatch):
+    monkeypatch.setattr(limits, "DEFAULT_QUERIES", 2000)
+    monkeypatch.setattr(limits, "DEFAULT_PASSES", 1)
+    result = minimize(problem, QUICK)
+    assert result.message == "budget spent: 2,000 samples were drawn, the default; `max_queries` can be larger"
+
+
+def test_every_limit_has_a_sentence_of_its_own():
+    given = limits_of(max_queries=5, max_iterations=6, time_limit=7.5, tol=(0.1, 0.2))
+    sentences = [given.sentence(status) for status in Status]
+    assert not any("`tol`" in each or "`max" in each or "`time" in each for each in sentences)
+    assert given.sentence(Status.SOLVED) == Status.SOLVED.value
+
+
 def test_a_tolerance_ends_the_run_when_it_is_proven(problem):
     result = minimize(problem, SBCGF(step=1e-4, slack=1e-9), tol=(0.1, 0.01), max_queries=10_000_000)
     assert result.status is Status.CERTIFIED
@@ -105,7 +133,7 @@ def test_a_run_without_time_for_a_step_says_so(problem, monkeypatch):
     result = minimize(problem, QUICK, time_limit=0.5)
     assert result.iterations == 0
     assert result.message == (
-        "budget spent: `time_limit` has passed before a step of the method could be made; x is the point to begin with"
+        "budget spent: time_limit=0.5 s has passed before a step of the method could be made; x is the point to begin with"
     )
     assert len(result.history) == 1
     assert result.lower_gap_bound >= 0.0

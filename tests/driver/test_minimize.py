@@ -152,6 +152,7 @@ def test_progress_is_shown_when_asked_for_and_silent_otherwise(problem, capfd):
     assert "compiling" in shown
     assert "sbcgf" in shown
     assert "100%" in shown
+    assert "3000/3000 samples" in shown
 
 
 @pytest.mark.parametrize(

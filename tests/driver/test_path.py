@@ -309,4 +309,4 @@ def test_progress_is_shown_when_asked_for_and_silent_otherwise(capfd):
     tiebreak.path(TOY, [1.0], progress=False)
     assert capfd.readouterr().err == ""
     tiebreak.path(TOY, [1.0], progress=True)
-    assert "λ" in capfd.readouterr().err
+    assert "2/2 weights" in capfd.readouterr().err

@@ -222,7 +222,7 @@ def test_a_certificate_and_a_result_say_that_they_are_approximate():
     result = minimize(insurance(), tol=(60.0, 60.0), max_queries=2000)
     assert result.status is Status.CERTIFIED
     assert result.certificate.approximate
-    assert f"within `tol`; {words}" in result.message
+    assert f"within tol=(60, 60); {words}" in result.message
     assert words in str(result)
     assert words in str(result.certificate)
     assert result.plot().axes[2].get_title(loc="left") == "approximate: g(x) − g* is at most"

@@ -16,9 +16,9 @@ from tiebreak.domains.atoms import Atom
 from tiebreak.engine import kernel
 from tiebreak.engine.rounding import UNIT
 from tiebreak.objectives import LeastSquares, LinearModel, Placed, Scaled, SquaredNorm, Sum, SummedSquares
-from tiebreak.objectives.linear import survey_rows
 from tiebreak.objectives.losses import Square, bend, loss
 from tiebreak.objectives.matrices import CSR
+from tiebreak.objectives.row_sums import survey_rows
 from tiebreak.objectives.summed import MOST_SIDE
 
 ROUNDING_OF_VALUES = 1e-14  # rounding of a sum of squares or losses, as a share of it

@@ -19,6 +19,7 @@ import numpy as np
 
 from tiebreak.domains.rounding import dot_floor, norm_ceiling, quiet, raised
 from tiebreak.engine import Value, checks, generic
+from tiebreak.engine.printing import named, public_name
 from tiebreak.engine.rounding import SUBNORMAL, UNIT
 
 # Plain numbers, because compiled code returns them; CutStatus gives them names.
@@ -187,6 +188,10 @@ class Domain(Value):
 
     __slots__ = ()
 
+    def described(self) -> str:
+        """Return the set on one line."""
+        return named(public_name(type(self)), self._asdict())  # type: ignore[attr-defined]
+
     if TYPE_CHECKING:
 
         @property
@@ -197,6 +202,8 @@ class Domain(Value):
         dimension = None
 
     def __init_subclass__(cls) -> None:
+        if issubclass(cls, tuple) and "__repr__" not in vars(cls) and not issubclass(cls.__mro__[1], Domain):
+            cls.__repr__ = Domain.described  # type: ignore[assignment, method-assign]  # a named tuple would write out its arrays
         if "dimension" in getattr(cls, "_fields", ()) and cls.dimension is None:
             raise TypeError(
                 f"{cls.__name__} must name its fields before Domain among its bases, or its `dimension` is hidden"

@@ -67,6 +67,9 @@ class GroupBall(_GroupBall, Domain):
         order, starts = _compact(groups)
         return super().__new__(cls, checks.real(radius, "radius", above=0.0), order, starts)
 
+    def __repr__(self) -> str:
+        return f"GroupBall({len(self.groups)} groups of {self.dimension} variables, radius={self.radius!r})"
+
     @property
     def dimension(self) -> int:
         return self.order.size

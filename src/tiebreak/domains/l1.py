@@ -40,6 +40,7 @@ from tiebreak.domains.cuts.search import opening
 from tiebreak.domains.cuts.vertices import SignedVertices, place_vertices, step_to_vertices, vertex_cut, vertex_search
 from tiebreak.domains.rounding import gauge_rounding, least_or_nothing, quiet, raised, settle_by_gauge
 from tiebreak.engine import checks, kernel
+from tiebreak.engine.printing import named
 from tiebreak.engine.rounding import SUBNORMAL
 from tiebreak.engine.vectors import abs_argmax, abs_argmax_of_sum, abs_sum, copy, fill, scale
 
@@ -185,6 +186,9 @@ class WeightedL1Ball(_WeightedL1Ball, Domain):
     """
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return named("WeightedL1Ball", {"weights": self.weights, "radius": self.radius})
 
     def __new__(cls, weights: Any, radius: Any) -> WeightedL1Ball:
         weights = checks.vector(weights, "weights")

@@ -29,6 +29,7 @@ from tiebreak.domains.cuts.search import dual_search, next_atom, opening
 from tiebreak.domains.l1 import L1Ball
 from tiebreak.domains.rounding import quiet, raised, sum_floor
 from tiebreak.engine import checks, kernel
+from tiebreak.engine.printing import named
 
 
 class _Columns(NamedTuple):
@@ -149,6 +150,9 @@ class Product(_Product, Domain):
         for part, size in reversed(known[:-1]):
             tree = Pair(part, tree, size)
         return super().__new__(cls, " ".join(parts), sum(size for _, size in known), tree)
+
+    def __repr__(self) -> str:
+        return named("Product", {name: part for name, part, _ in self.named_parts()})
 
     def inner_sets(self) -> tuple[Domain, ...]:
         return tuple(part for _, part, _ in self.named_parts())

@@ -69,6 +69,10 @@ class Band:
     tangents: tuple[Tangent, ...] = ()
     convex: bool = True
 
+    def __repr__(self) -> str:
+        ends = [bound.tolerance for bound in self.floors]
+        return f"Band of f* with bounds at {len(ends)} tolerances" + (f", {min(ends):g} to {max(ends):g}" if ends else "")
+
     def floor(self, tolerance: float) -> float:
         """Return a proven floor of f* at a tolerance."""
         floors, ceilings = _finite(self.floors), _finite(self.ceilings)

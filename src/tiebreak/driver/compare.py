@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tiebreak.driver.figures import plot_groups
 from tiebreak.driver.limits import LIMIT_ARGUMENTS, limits_of, start_of
 from tiebreak.driver.minimize import minimize
-from tiebreak.driver.progress import Progress
+from tiebreak.driver.progress import Progress, is_wanted
 from tiebreak.driver.result import Result, Status, preset_of
 from tiebreak.engine import checks
 from tiebreak.methods import Method, as_method
@@ -78,13 +77,13 @@ def compare(
     """
     configured, seeds = _labelled(methods), checks.whole(seeds, "seeds")
     _check_budget(problem, budget)
-    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    visible = is_wanted(progress)
     results: dict[str, tuple[Result, ...]] = {}
     refusals: dict[str, str] = {}
-    with Progress((len(configured) * seeds,), visible, unit="run") as bar:
+    with Progress((len(configured) * seeds,), ("runs",), visible) as bar:
         for done, (label, seed) in enumerate(product(configured, range(seeds))):
             bar.describe(label)
-            bar.show((done,), "")
+            bar.show((done,))
             if label in refusals:
                 continue
             try:
@@ -102,7 +101,7 @@ def compare(
             if result.status is Status.INTERRUPTED:
                 break
         else:
-            bar.show((len(configured) * seeds,), "")
+            bar.show((len(configured) * seeds,))
     return MethodTable(configured, results, refusals)
 
 

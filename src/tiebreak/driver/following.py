@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from tiebreak.driver.frontier import Frontier, FrontierEnd, keeping
 from tiebreak.driver.frontier_store import FRONTIER, Store
 from tiebreak.driver.limits import checked_tol, default_queries, start_of
 from tiebreak.driver.minimize import minimize
-from tiebreak.driver.progress import Progress
+from tiebreak.driver.progress import Progress, is_wanted
 from tiebreak.driver.result import Result, Status
 from tiebreak.driver.storing import problem_digest
 from tiebreak.engine import checks
@@ -109,9 +108,9 @@ def frontier(
     measure = None if also is None else _measure(also, problem.center)
     total = count + 1 if chosen is None else len(chosen)
     budget = _Budget(problem, total + ENDS, tol, max_queries, checks.whole(seed, "seed", least=0))
-    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    visible = is_wanted(progress)
     path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
-    with checkpoints.held(path, FRONTIER) as stored, Progress((total + ENDS,), visible, unit="ε") as bar:
+    with checkpoints.held(path, FRONTIER) as stored, Progress((total + ENDS,), ("runs",), visible) as bar:
         identity = {} if path is None else _identity(problem, chosen or count, budget, x0)
         return _Walk(problem, budget, measure, Store(path, identity, stored), bar).go(chosen, count, x0)
 
@@ -186,6 +185,7 @@ class _Walk:
             for epsilon in (_grid(self._gain, count) if tolerances is None else tolerances)[1:]:
                 self._add(epsilon)
             self._minimise_upper()
+            self._bar.show((math.inf,))
         except KeyboardInterrupt:
             done = len(self._results)
             which = ", the smallest ones" if done < total else "; f alone is not"

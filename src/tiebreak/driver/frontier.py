@@ -14,6 +14,7 @@ import numpy as np
 from tiebreak.driver.band import Band, Bound, Tangent
 from tiebreak.driver.result import Result
 from tiebreak.engine import checks
+from tiebreak.engine.printing import named
 from tiebreak.problem import Problem
 from tiebreak.proofs import APPROXIMATE, Certificate, Floors, certify
 from tiebreak.proofs.exact import examine, least_on_line, look_at
@@ -58,6 +59,9 @@ class FrontierPoint(NamedTuple):
     also: float
     result: Result
 
+    def __repr__(self) -> str:
+        return named("FrontierPoint", self._asdict())
+
 
 class FrontierEnd(NamedTuple):
     """A point that minimises one level alone.
@@ -75,6 +79,10 @@ class FrontierEnd(NamedTuple):
     certificate: Certificate
     least: float
     also: float = math.nan
+
+    def __repr__(self) -> str:
+        values = {"upper": self.certificate.upper, "lower": self.certificate.lower}
+        return named("FrontierEnd", {**values, "least": self.least, "also": self.also})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

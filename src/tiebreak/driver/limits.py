@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.domains import projects
-from tiebreak.driver.result import Counts, Memory
+from tiebreak.driver.result import Counts, Memory, Status
 from tiebreak.engine import checks, compile_seconds
 from tiebreak.methods import Method
 from tiebreak.problem import Problem
 
 DEFAULT_QUERIES, DEFAULT_PASSES = 1_000_000, 30  # queries that may be made if no limit is given, or passes over large data
+COUNTED = ("samples", "iterations", "s")  # what limits that are spent little by little count
 LIMIT_ARGUMENTS = ("max_queries", "max_iterations", "time_limit", "tol")  # arguments that say when a run ends
 
 
@@ -25,11 +26,31 @@ class Limits(NamedTuple):
     iterations: float
     seconds: float
     tol: tuple[float, float] | None
+    by_default: bool = False  # whether nothing was said
 
     @property
     def countable(self) -> tuple[float, float, float]:
         """The limits that are spent little by little."""
         return self.queries, self.iterations, self.seconds
+
+    def sentence(self, status: Status) -> str:
+        """Return a status as a sentence that has the limit which was reached, as it was given.
+
+        Examples
+        --------
+        >>> limits_of(time_limit=2.5).sentence(Status.TIME)
+        'budget spent: time_limit=2.5 s has passed'
+        """
+        if status is Status.QUERIES and self.by_default:
+            return f"budget spent: {self.queries:,} samples were drawn, the default; `max_queries` can be larger"
+        given = {
+            Status.QUERIES: ("max_queries", f"{self.queries:,}"),
+            Status.ITERATIONS: ("max_iterations", f"{self.iterations:,}"),
+            Status.TIME: ("time_limit", f"{self.seconds:g} s"),
+            Status.CERTIFIED: ("tol", self.tol and "({:g}, {:g})".format(*self.tol)),
+        }
+        name, value = given.get(status, ("", ""))
+        return status.value.replace(f"`{name}`", f"{name}={value}") if name else status.value
 
 
 class Task(NamedTuple):
@@ -121,13 +142,15 @@ def limits_of(
     problem: Problem | None = None,
 ) -> Limits:
     """Return the limits that are meant by arguments of :func:`minimize`, or raise an error that names the wrong one."""
-    if max_queries is max_iterations is time_limit is tol is None:
+    by_default = max_queries is max_iterations is time_limit is tol is None
+    if by_default:
         max_queries = DEFAULT_QUERIES if problem is None else default_queries(problem)
     limits = Limits(
         queries=math.inf if max_queries is None else checks.whole(max_queries, "max_queries"),
         iterations=math.inf if max_iterations is None else checks.whole(max_iterations, "max_iterations"),
         seconds=math.inf if time_limit is None else checks.real(time_limit, "time_limit", above=0.0),
         tol=None,
+        by_default=by_default,
     )
     if tol is not None:
         limits = limits._replace(tol=checked_tol(tol))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tiebreak.driver import checkpoint as checkpoints
-from tiebreak.driver.limits import Clock, Limits, Task, limits_of, start_of
+from tiebreak.driver.limits import COUNTED, Clock, Limits, Task, limits_of, start_of
 from tiebreak.driver.phases import Phases, passes_in_time
-from tiebreak.driver.progress import Progress
+from tiebreak.driver.progress import Progress, is_wanted
 from tiebreak.driver.records import Snapshot
 from tiebreak.driver.result import Result
 from tiebreak.driver.run import Run
@@ -125,7 +124,7 @@ def minimize(
     limits = limits_of(max_queries, max_iterations, time_limit, tol, problem)
     if callback is not None and not callable(callback):
         raise ValueError(f"`callback` must be a function of one snapshot, got {callback!r}")
-    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    visible = is_wanted(progress)
     path = None if checkpoint is None else checkpoints.place(checkpoint, "checkpoint")
     floors, part, memory, given = NOTHING, 0, None, x0 is not None
     if isinstance(x0, Result):
@@ -151,7 +150,7 @@ def minimize(
         if check and not run.records:  # a run that continues was checked when it began
             check_gradients(problem, start)
             prover.check = True
-        with Progress(limits.countable, visible) as run.progress:
+        with Progress(limits.countable, COUNTED, visible) as run.progress:
             return run.complete()
 
 

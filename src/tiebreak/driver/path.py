@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +12,10 @@ import numpy as np
 from tiebreak.active.course import Course
 from tiebreak.driver.figures import COLOURS
 from tiebreak.driver.limits import checked_tol, start_of
-from tiebreak.driver.progress import Progress
+from tiebreak.driver.progress import Progress, is_wanted
 from tiebreak.driver.result import Result
 from tiebreak.engine import checks
+from tiebreak.engine.printing import named
 from tiebreak.engine.rounding import UNIT
 from tiebreak.methods.active_set import ActiveSet
 from tiebreak.problem import Problem, check_problem
@@ -58,6 +58,9 @@ class PathPoint(NamedTuple):
     floor: float
     atoms: int
     passes: int
+
+    def __repr__(self) -> str:
+        return named("PathPoint", self._asdict())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,11 +197,11 @@ def path(
         raise ValueError("`problem` must not be one of a stream: sum its rows up first, SummedSquares(blocks)")
     ActiveSet().check(problem)
     chosen = None if weights is None else _checked_weights(weights)
-    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    visible = is_wanted(progress)
     start = start_of(problem, x0.x if isinstance(x0, Result) else x0)
     walk = _Walk(problem, start, None if tol is None else checked_tol(tol))
     total = len(chosen) if chosen is not None else LAST_DECADE - FIRST_DECADE + 1
-    with Progress((total + 1,), visible, unit="λ") as bar:
+    with Progress((total + 1,), ("weights",), visible) as bar:
         status = "ended: all weights are done"
         try:
             walk.go(math.inf)
@@ -208,6 +211,7 @@ def path(
                 if (end := walk.end()) is not None:
                     status = end
                     break
+            bar.show((math.inf,))
         except KeyboardInterrupt:
             if not walk.points:
                 raise

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import math
+import sys
 from types import TracebackType
+from typing import Any
 
 from tqdm.auto import tqdm
 
+from tiebreak.engine import checks
+
+SCALED_FROM = 10_000  # total from which on a count is written as 10.0k
+
+
+def is_wanted(progress: Any) -> bool:
+    """Return whether a bar is to be shown: as it is said, and if nothing is, only in a terminal."""
+    return sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+
 
 class Progress:
-    """A bar over the first of several totals that is finite, shown if it is wanted.
+    """A bar over the first of several totals that is finite, in its own unit.
 
     Parameters
     ----------
     totals : tuple of float
         Infinite where there is no end.
-    wanted : bool
+    units : tuple of str
+        What each of them counts.
+    visible : bool
         Whether anything is shown.
-    unit : str
-        What is counted.
     """
 
-    def __init__(self, totals: tuple[float, ...], wanted: bool, unit: str = "it") -> None:
+    def __init__(self, totals: tuple[float, ...], units: tuple[str, ...], visible: bool) -> None:
         self._kind = next((k for k, total in enumerate(totals) if math.isfinite(total)), 0)
-        total = totals[self._kind]
-        self._total = total if math.isfinite(total) else None
-        self._bar = tqdm(total=self._total, disable=not wanted, unit=unit, unit_scale=True, mininterval=0.2)
+        self._total = totals[self._kind] if math.isfinite(totals[self._kind]) else None
+        unit = units[self._kind]
+        scaled = unit == "s" or self._total is None or self._total >= SCALED_FROM
+        done = "{n_fmt}" if self._total is None else "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
+        left = "" if self._total is None else "<{remaining}"
+        self._bar = tqdm(
+            total=self._total,
+            disable=not visible,
+            unit_scale=scaled,
+            mininterval=0.2,
+            dynamic_ncols=True,
+            bar_format=f"{{desc}}{done} {unit} [{{elapsed}}{left}{{postfix}}]",
+        )
 
     def __enter__(self) -> Progress:
         return self
@@ -38,7 +59,7 @@ class Progress:
         if not self._bar.disable:
             self._bar.set_description(text)
 
-    def show(self, spent: tuple[float, ...], note: str) -> None:
+    def show(self, spent: tuple[float, ...], note: str = "") -> None:
         """Move the bar to what is spent of each total, with a note beside it."""
         if not self._bar.disable:
             self._bar.n = min(spent[self._kind], self._total or math.inf)

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from tiebreak.driver.limits import Spent
 from tiebreak.driver.phases import Phase
-from tiebreak.driver.result import History, Record
+from tiebreak.driver.result import STAGES, History, Record
 from tiebreak.objectives import NonFiniteError
 from tiebreak.proofs import NOTHING, Certificate, Prover, packed, unpacked
 
@@ -39,6 +39,14 @@ class Snapshot:
         self.x = x.copy()
         self.x.flags.writeable = False
         self.record = record
+
+    def __repr__(self) -> str:
+        row = self.record
+        stage = f", while {STAGES[row.phase]}" if STAGES[row.phase] else ""
+        return (
+            f"Snapshot after {row.upper_queries + row.lower_queries:,} samples, iteration {row.iteration:,}{stage}:"
+            f" f {row.upper:.4g}, g {row.lower:.4g}, f − f* ≤ {row.upper_gap_bound:.2g}, g − g* ≤ {row.lower_gap_bound:.2g}"
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name not in Record._fields:  # `record` itself among them, while a copy is made

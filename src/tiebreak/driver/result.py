@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tiebreak.problem import Problem
 
 
+STAGES = ("a first point is sought", "", "g is lowered at the end")  # what the phases of a record are, beside the method
+
+
 class Status(Enum):
     """Why a run ended, as a sentence."""
 
@@ -85,6 +88,10 @@ class History:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __repr__(self) -> str:
+        columns = f"columns: queries, {', '.join(Record._fields)}"
+        return f"History of {len(self)} records up to {int(self.queries[-1]) if self.records else 0:,} samples; {columns}"
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name not in Record._fields:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiebreak.driver.limits import Clock, Spent, Task
+from tiebreak.driver.limits import COUNTED, Clock, Spent, Task
 from tiebreak.driver.phases import BLOCK, Block, Phase, Phases
 from tiebreak.driver.progress import Progress
 from tiebreak.driver.records import Records, Snapshot
@@ -63,7 +63,7 @@ class Run:
         self.spent = Spent()
         self.records = Records(prover, task.limits.tol, bool(task.problem.upper.convex), task.given)
         self.callback: Callable[[Snapshot], Any] | None = None
-        self.progress = Progress(task.limits.countable, wanted=False)
+        self.progress = Progress(task.limits.countable, COUNTED, visible=False)
         self.checkpoint: Checkpoint | None = None
         self.ended: Status | None = None  # why the method ended, while g is lowered after it
         self.traffic = traffic_of(*task.problem[:2])  # before the run
@@ -89,7 +89,7 @@ class Run:
 
     def _compile(self) -> None:
         """Compile all that this run will call, or load it from disk, before the clock starts and anything can be lost."""
-        self.progress.describe("compiling (once for each combination of methods, objectives and sets)")
+        self.progress.describe("compiling, for the first run of its kind")
         problem = self.task.problem
         # A problem of library values needs no iteration for that. Python functions are replaced, and two iterations made:
         # an exact one and a sampled one.
@@ -342,7 +342,7 @@ class Run:
         return ended and self._prover.certain and not self.phase.seeking and self.records.within_tolerance(self.phase)
 
     def _message(self, status: Status, error: Exception | None) -> str:
-        message = status.value if error is None else f"{status.value}. {self._blame(error)}"
+        message = self.task.limits.sentence(status) if error is None else f"{status.value}. {self._blame(error)}"
         if status is Status.CERTIFIED and self.records.certificate.approximate:
             message = f"{message}; {APPROXIMATE}"
         if status is Status.TIME and self.phase.iterations_of_method == 0:

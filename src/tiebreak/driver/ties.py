@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from tiebreak.active.scope import refusal
 from tiebreak.active.solver import TooManyAtomsError
 from tiebreak.domains.programs import unit_vector
 from tiebreak.driver.minimize import minimize
-from tiebreak.driver.progress import Progress
+from tiebreak.driver.progress import Progress, is_wanted
 from tiebreak.driver.result import Result, Status
 from tiebreak.engine import checks
 from tiebreak.methods.active_set import ActiveSet
@@ -219,9 +218,9 @@ def ties(
         raise ValueError(f"`keep` must be a share above 0 and below 1, such as 0.999, got {checks.shown(keep)}")
     starts = checks.whole(starts, "starts", least=0)
     limits = {"max_queries": None if max_queries is None else checks.whole(max_queries, "max_queries")}
-    visible = sys.stderr.isatty() if progress is None else checks.flag(progress, "progress")
+    visible = is_wanted(progress)
     search = _Search(problem, starts, checks.whole(seed, "seed", least=0), limits)
-    with Progress((4,), visible, unit="step") as bar:
+    with Progress((4,), ("steps",), visible) as bar:
         return search.run(share, bar)
 
 
@@ -253,6 +252,7 @@ class _Search:
         if not unique and lower is not None:
             largest = self._largest([least.x, lower.x] if self.takes_both else [lower.x], least)
         proven = unique if lower is None else self._is_proven(unique, lower, least)
+        bar.show((4,))
         return Ties(problem, least, largest, unique or self._is_linear, extent, proven, keep, near)
 
     def _is_proven(self, unique: bool, lower: Result, least: Result) -> bool:

@@ -23,6 +23,7 @@ from scipy.sparse.linalg import lsqr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from tiebreak.active.scope import fits
 from tiebreak.domains import Box, Domain, L1Ball, L2Ball, LInfBall, Product, Simplex, projects
 from tiebreak.driver.minimize import minimize
 from tiebreak.driver.result import Result, Status
@@ -362,21 +363,27 @@ def tolerance(tol: Any) -> tuple[float, float] | None:
 def chosen(method: Any, problem: Problem, passes: int) -> Any:
     """Return the method that is meant by "auto"; others as they are.
 
-    For near ties, and for samples that are used in place, it is the choice of :func:`minimize`. For exact ties, where Z has
-    a projection and f is smooth, these are accelerated gradients on g + u f (bi-FISTA), with u falling to a millionth over
-    the passes to come: long enough large to solve f, in the end small enough to leave g at its minimum. If f is not convex
-    they find some point where it is low, and the minimum of g all the same.
+    For near ties, for samples that are used in place, and for squares that an active set solves, it is the choice of
+    :func:`minimize`. Else, where Z has a projection and f is smooth, these are accelerated gradients on g + u f (bi-FISTA),
+    with u falling to a millionth over the passes to come: long enough large to solve f, in the end small enough to leave g
+    at its minimum. If f is not convex they find some point where it is low, and the minimum of g all the same. They treat
+    weights like repeated samples to the last digits, as scikit-learn asks of estimators, also where g is nearly flat.
     """
     if not (isinstance(method, str) and method == "auto"):
         return method
     many = isinstance(problem.lower, LinearModel) and problem.lower.rows.numbers > places.MOST_COPIED
-    if problem.is_near or many:
+    if problem.is_near or many or is_exact(problem, passes):
         return "auto"
     upper, lower = problem.upper.lipschitz, problem.lower.lipschitz
     known = all(math.isfinite(constant) and constant > 0.0 for constant in (upper, lower))
     if not (known and projects(problem.domain)):
         return "auto"
     return BiFISTA(regularization=geometric(lower / upper, FADED * lower / upper, passes))
+
+
+def is_exact(problem: Problem, passes: int) -> bool:
+    """Return whether the choice of :func:`minimize` solves an exact tie to rounding: squares without a free intercept."""
+    return isinstance(problem.lower, LeastSquares) and not isinstance(problem.domain, Product) and fits(problem, passes)
 
 
 def run(estimator: Any, problem: Problem, seed: int, x0: Any = None, method: Any = None) -> tuple[Result, int]:

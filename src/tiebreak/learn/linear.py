@@ -206,9 +206,9 @@ class TieBreakRegressor(OneModel, TieBreaker):
     fit_intercept : bool
         Whether there is an intercept. It is neither constrained nor part of a norm.
     method : str or Method
-        As in :func:`tiebreak.minimize`. "auto" is ``BiFISTA`` with a weight of the second criterion that falls to a
-        millionth over ``max_iter`` passes, for exact ties where the set has a projection and samples are not used in
-        place, else the choice of ``minimize``.
+        As in :func:`tiebreak.minimize`. "auto" is its choice for squares of dense features over polytopes, for near ties
+        and for samples that are used in place. Else, where the set has a projection, it is ``BiFISTA`` with a weight of the
+        second criterion that falls to a millionth over ``max_iter`` passes.
     max_iter : int
         Passes over the training data and those of the second criterion.
     tol : float or (float, float), optional

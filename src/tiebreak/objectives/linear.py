@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.engine import PACKAGE, checks, kernel
+from tiebreak.engine import PACKAGE, checks
 from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
 from tiebreak.objectives.linear_data import checked_data
-from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature, loss
-from tiebreak.objectives.matrices import CSR, Dense, Rows, located, place_of
+from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature
+from tiebreak.objectives.matrices import CSR, Dense, Rows, in_memory, located
 from tiebreak.objectives.matrices.distant import Distant, DistantRows
 from tiebreak.objectives.matrices.parts import plus
-from tiebreak.objectives.matrices.rows import add_row, add_row_and_size, draw_rows, row_dot, row_dot_and_size, row_dots
+from tiebreak.objectives.matrices.rows import draw_rows
+from tiebreak.objectives.row_sums import accumulate_rows, add_rows, survey_rows
 from tiebreak.objectives.sharp import sharp_linear_model
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.summed import MOST_SIDE, Summation, SummedSquares, are_safe
@@ -361,29 +362,15 @@ def draw_linear_model(objective, moment, batch):
 
 @accumulate.register(LinearModel)
 def accumulate_linear_model(objective, batch, x, w, y, v, out):
-    value_x = 0.0
-    value_y = 0.0
-    share = 1.0 / batch.size
+    matrix, first = in_memory(objective.matrix)
+    model = (objective.scalar, matrix, objective.targets, objective.weights)
+    values = (0.0, 0.0)
     done = 0
     while done < batch.size:  # once, unless rows are elsewhere, and the buffer has no room for all of them
         codes = located(objective.matrix, batch[done:])
-        for k in range(codes.size):
-            i = place_of(objective.matrix, codes[k])
-            target = objective.targets[i]
-            weight = share * objective.weights[i]
-            if v == 0.0:
-                at_x, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), target)
-                slope *= w
-            else:
-                prediction_x, prediction_y = row_dots(objective.matrix, i, x, y)
-                at_x, slope_x = loss(objective.scalar, prediction_x, target)
-                at_y, slope_y = loss(objective.scalar, prediction_y, target)
-                value_y += weight * at_y
-                slope = w * slope_x + v * slope_y
-            value_x += weight * at_x
-            add_row(objective.matrix, i, weight * slope, out)
+        values = accumulate_rows(model, codes, first, 1.0 / batch.size, values, x, w, y, v, out)
         done += codes.size
-    return value_x, value_y
+    return values
 
 
 def _squares_of_rows(rows: Rows, low: int, high: int) -> np.ndarray:
@@ -399,18 +386,6 @@ def _both(total: tuple[float, np.ndarray], part: tuple[float, np.ndarray]) -> tu
     return total[0] + part[0], plus(total[1], part[1])
 
 
-@kernel(inline=False, reorder=True)
-def add_rows(objective, start, stop, share, x, out):
-    """Add the gradients of some rows, each times a share, to ``out``, and return the sum of their values."""
-    value = 0.0
-    for i in range(start, stop):
-        weight = share * objective.weights[i]
-        at, slope = loss(objective.scalar, row_dot(objective.matrix, i, x), objective.targets[i])
-        value += weight * at
-        add_row(objective.matrix, i, weight * slope, out)
-    return value
-
-
 def _survey_of_block(
     rows: Rows, low: int, high: int, scalar: Any, x: np.ndarray, room: np.ndarray, over_rows: float, relative: float
 ) -> np.ndarray:
@@ -419,24 +394,3 @@ def _survey_of_block(
     model = LinearModel._make([scalar, *rows])
     out[0, d], out[1, d] = survey_rows(model, low, high, x, room, over_rows, relative, out[:, :d])
     return out
-
-
-@kernel(inline=False, reorder=True)
-def survey_rows(objective, start, stop, x, room, over_rows, relative, out):
-    """Add the gradients of some rows to out[0] and bounds of their errors to out[1]; return the same for their values.
-
-    The prediction of a row is in doubt by Σ |a_ij| room_j, and by a bounded bend of the loss its value and slope are.
-    """
-    bend = curvature(objective.scalar)
-    value = 0.0
-    value_error = 0.0
-    for i in range(start, stop):
-        target = objective.targets[i]
-        prediction, doubt = row_dot_and_size(objective.matrix, i, x, room)
-        doubt += relative * (abs(prediction) + abs(target))  # a loss may well be one of their difference
-        at, slope = loss(objective.scalar, prediction, target)
-        weight = objective.weights[i]
-        value += weight * at
-        value_error += weight * (over_rows * abs(at) + doubt * (abs(slope) + bend * doubt))
-        add_row_and_size(objective.matrix, i, weight * slope, weight * (over_rows * abs(slope) + bend * doubt), out)
-    return value, value_error

@@ -135,6 +135,9 @@ class Certificate(NamedTuple):
             lines.append(f"  {self.verdict}")
         return "\n".join([*lines, APPROXIMATE] if self.approximate else lines)
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def proven(result: Any, problem: Problem) -> Floors:
     """Return what a result proves about a problem: nothing if it is of another one, or of samples.

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import joblib
-from tqdm.auto import tqdm
 
+from tiebreak.driver.progress import Progress, is_wanted
 from tiebreak.studies.store import Store, StoreError
 from tiebreak.studies.study import Task
 
@@ -58,13 +58,13 @@ def run(tasks: Iterable[Task], store: Store, jobs: int = -1, progress: bool | No
     needed = {need.key for task in todo for need in task.needs.values()}
     made: list[Task] = []
     failed: dict[str, Done] = {}
-    with tqdm(total=len(todo), unit="run", disable=None if progress is None else not progress, mininterval=0.2) as bar:
+    with Progress((len(todo),), ("runs",), is_wanted(progress)) as bar:
         for depth in sorted({task.depth for task in todo}):
             level = [task for task in todo if task.depth == depth]
             ready = [task for task in level if not any(need.key in failed for need in task.needs.values())]
             for task in (task for task in level if task not in ready):
                 failed[task.key] = Done(task, "a run that it needs has failed")
-                bar.update()
+                bar.show((len(made) + len(failed),))
             # Seed by seed, what others need first: so all workers compile different things as long as there is something to
             # compile.
             ready.sort(key=lambda task: (task.seed, task.key not in needed))
@@ -72,12 +72,12 @@ def run(tasks: Iterable[Task], store: Store, jobs: int = -1, progress: bool | No
             for done in parallel(joblib.delayed(_work)(task, store) for task in ready):
                 if done.disk:
                     raise StoreError(f"{done.error}\n{len(found) + len(made)} finished runs are kept in {store.folder}")
-                bar.set_description(f"{done.task.name}, seed {done.task.seed}")
-                bar.update()
                 if done.error is None:
                     made.append(done.task)
                 else:
                     failed[done.task.key] = done
+                bar.describe(f"{done.task.name}, seed {done.task.seed}")
+                bar.show((len(made) + len(failed),))
     return Report(found, made, list(failed.values()), time.perf_counter() - began)
 
 

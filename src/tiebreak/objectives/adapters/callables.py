@@ -6,13 +6,14 @@ import importlib
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from tiebreak.domains import Box, Product
 from tiebreak.engine import checks
+from tiebreak.engine.printing import named
 from tiebreak.engine.randomness import Moment, uniform_indices
 from tiebreak.objectives.arithmetic import Objective, Sum
 from tiebreak.objectives.base import ACCURACY, accumulate, draw
@@ -71,6 +72,11 @@ class Computed(Objective):
 
     dimension: int
     value_and_grad: Any
+
+    def __repr__(self) -> str:
+        said = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}  # type: ignore[arg-type]
+        usual = {f.name: f.default for f in fields(self)}  # type: ignore[arg-type]
+        return named(type(self).__name__, {name: v for name, v in said.items() if repr(v) != repr(usual[name])})
 
     @property
     def accuracy(self) -> float:
@@ -274,7 +280,7 @@ def place_of(part: Any, objective: Any) -> int | None:
     return None if place is None else place + getattr(objective, "start", 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FiniteSum(Computed):
     """The mean of n terms that a Python function computes.
 

@@ -27,7 +27,7 @@ class AssumptionError(OracleError):
     """A batch contradicts what was said of every sample of a stream."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stream(Computed):
     """The expectation of a loss over a source of independent samples, which may be endless.
 

@@ -12,8 +12,8 @@ from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
     draw_rows,
+    in_memory,
     located,
-    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -158,9 +158,9 @@ def located_dense(matrix, batch):
     return batch
 
 
-@place_of.register(Dense)
-def place_of_dense(matrix, code):
-    return code
+@in_memory.register(Dense)
+def dense_in_memory(matrix):
+    return matrix, 0
 
 
 @row_dots.register(Dense)

@@ -28,8 +28,8 @@ from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
     draw_rows,
+    in_memory,
     located,
-    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -184,9 +184,9 @@ def located_distant(matrix, batch):
     return matrix.guests[: int(count)]
 
 
-@place_of.register(Distant)
-def place_of_distant(matrix, code):
-    return max(code - matrix.n_rows, 0)
+@in_memory.register(Distant)
+def distant_in_memory(matrix):
+    return matrix.buffer, matrix.n_rows
 
 
 @row_dots.register(Distant)

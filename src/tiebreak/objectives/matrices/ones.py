@@ -13,8 +13,8 @@ from tiebreak.objectives.matrices.rows import (
     add_row,
     add_row_and_size,
     draw_rows,
+    in_memory,
     located,
-    place_of,
     row_dot,
     row_dot_and_size,
     row_dots,
@@ -110,9 +110,9 @@ def located_with_ones(matrix, batch):
     return located(matrix.features, batch)
 
 
-@place_of.register(WithOnes)
-def place_of_with_ones(matrix, code):
-    return place_of(matrix.features, code)
+@in_memory.register(WithOnes)
+def with_ones_in_memory(matrix):
+    return matrix, 0
 
 
 @row_dots.register(WithOnes)

@@ -23,8 +23,8 @@ def located(matrix, batch):
 
 
 @generic
-def place_of(matrix, code):
-    """Return where a row is in memory, given its code."""
+def in_memory(matrix):
+    """Return the matrix of the rows that are in memory, and the code of its first row."""
 
 
 @generic(reorder=True)
