@@ -92,6 +92,12 @@ def test_a_method_whose_rivals_have_no_runs_or_never_get_there_has_none_to_lose_
     assert published.time_claims({"one": standing(**{OURS: QUICK_THEN_EXACT})}) == []
 
 
+def test_figures_begin_after_second_0_which_a_logarithmic_clock_does_not_reach():
+    panels = standing(**{OURS: trace((0.0, 3.0, 0.0), (0.1, 1.0, 10.0))}).figure().panels
+    assert {panel.xscale for panel in panels} == {"log"}
+    assert [line.x.tolist() for panel in panels for line in panel.lines] == [[0.1]] * 3
+
+
 # What is concluded
 
 

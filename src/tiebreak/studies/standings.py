@@ -103,7 +103,8 @@ class Standing:
     def figure(self) -> Figure:
         """Return the gaps and the distance against seconds, for the methods that end nearest."""
         nearest = [label for label in self.ranked if label not in (OURS, CVXPY)][: SHOWN - 1]
-        kept = {label: self.runs[label] for label in (OURS, *nearest) if label in self.runs}
+        shown = [label for label in (OURS, *nearest) if label in self.runs]
+        kept = {label: {seed: _after_start(o) for seed, o in self.runs[label].items()} for label in shown}
         caption = f"{self.title}: {OURS} and the {len(nearest)} methods that end nearest, by the clock. Means over seeds."
         figure = compare(self.name, caption, kept, MEASURES, "seconds")
         return replace(figure, panels=[replace(panel, xscale="log") for panel in figure.panels])
@@ -130,6 +131,13 @@ class Standing:
             time_text(float(np.median([outcome.record["seconds"] for outcome in outcomes]))),
             ", ".join(sorted({outcome.record["status"].lower().replace("_", " ") for outcome in outcomes})),
         ]
+
+
+def _after_start(outcome: Outcome) -> Outcome:
+    """Leave out the records at second 0, which have no place on a logarithmic axis."""
+    later = outcome.arrays["seconds"] > 0.0
+    columns = ("seconds", *(measure.column for measure in MEASURES))
+    return Outcome({name: outcome.arrays[name][later] for name in columns}, outcome.record)
 
 
 def times_table(found: Mapping[str, Standing]) -> Table:
