@@ -72,7 +72,7 @@ bench: $(VENV)/installed-test
 
 bench-smoke: $(VENV)/installed-test
 	printf '%s\n' $(BENCHMARKS:%=benchmarks/%.py) 'benchmarks/iteration.py --before .' | \
-		TQDM_DISABLE=1 xargs -P 2 -I{} sh -c '$(BIN)/python {} --tiny'
+		xargs -P 2 -I{} sh -c '$(BIN)/python {} --tiny'
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
