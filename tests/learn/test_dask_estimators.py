@@ -133,12 +133,22 @@ def test_validation_data_on_workers_go_with_samples_in_memory(many, samples):
     np.testing.assert_array_equal(found, fitted(model, X[:40], y[:40], X_val=X, y_val=y))
 
 
+def test_few_samples_are_brought_to_searches_and_fair_models(client, samples):
+    X, y, w = samples
+    far, far_y = chunked(X, y)
+    search = TieBreakRegressorCV(radii=[0.5, 2.0], keeps=0.9, max_iter=20, random_state=0)
+    np.testing.assert_array_equal(fitted(search, far, far_y), fitted(search, X, y))
+    fair, groups = FairClassifier(max_iter=20, radius=1.0), w > np.median(w)
+    there = fitted(fair, far, far_y > 0.0, sensitive_features=groups)
+    np.testing.assert_array_equal(there, fitted(fair, X, y > 0.0, sensitive_features=groups))
+
+
 def test_what_needs_samples_in_memory_says_so(many, samples):
     X, y, w = samples
     far, far_y = chunked(X, y)
-    with pytest.raises(ValueError, match="TieBreakRegressorCV takes samples in memory: .* a TieBreakRegressor, which"):
+    with pytest.raises(ValueError, match="CV takes samples in memory, .* which takes any number, with the radius_"):
         TieBreakRegressorCV().fit(far, far_y)
-    with pytest.raises(ValueError, match="FairClassifier takes samples in memory"):
+    with pytest.raises(ValueError, match="FairClassifier takes samples in memory, .* a TieBreakClassifier, which"):
         FairClassifier().fit(far, far_y > 0.0, sensitive_features=w)
     with pytest.raises(ValueError, match="`sensitive_features` need samples in memory"):
         TieBreakClassifier().fit(far, far_y > 0.0, sensitive_features=w)

@@ -119,7 +119,7 @@ def test_what_cannot_be_done_in_place_says_what_to_do(few, samples, tmp_path):
     with pytest.raises(ValueError, match="`radius` must be given for 5,001 features"):
         TieBreakRegressor().fit(wide, [0.0, 1.0, 2.0])
     store = data.store(X, tmp_path / "store", target=y)
-    with pytest.raises(ValueError, match="takes samples in memory: .* TieBreakClassifier, which"):
+    with pytest.raises(ValueError, match="takes samples in memory, .* TieBreakClassifier, which"):
         TieBreakClassifierCV().fit(store, None)
     with pytest.raises(ValueError, match="`y` must be left out where `X` is a store"):
         TieBreakRegressor().fit(store, y)

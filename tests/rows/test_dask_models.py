@@ -259,13 +259,15 @@ def test_a_time_limit_counts_passes_where_the_rows_are(pair):
     assert result.status in (Status.TIME, Status.SOLVED)
 
 
-def test_a_killed_worker_does_not_change_a_run(client, pair):
+@pytest.mark.parametrize("cache", ["0", "600 kB", "1 GB"])
+def test_a_worker_that_is_killed_while_rows_come_does_not_change_a_run(client, pair, data, cache):
     until(lambda: len(client.nthreads()) == 2)
-    here, there = pair
-    killed = []
+    here, killed = pair[0], []
+    with dask.config.set({"tiebreak.cache": cache}):
+        there = LeastSquares(on_dask(data[0], 3000), data[1], data[2])
 
     def kill(snapshot):
-        if not killed and snapshot.lower_queries > 3 * N:
+        if not killed and snapshot.lower_queries > 0:
             killed.append(pids(client)[0])
             os.kill(killed[0], signal.SIGKILL)
 
@@ -276,13 +278,18 @@ def test_a_killed_worker_does_not_change_a_run(client, pair):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_run_whose_scheduler_dies_ends_and_continues_with_another_one(client, pair, data, tmp_path):
+@pytest.mark.parametrize("cache", ["0", "1 GB"])
+def test_a_run_whose_scheduler_dies_ends_and_continues_with_another_one(client, pair, data, tmp_path, cache):
     from distributed import Client
 
     A, b, w = data
-    expected = tiebreak.minimize(problem_of(pair[0]), "sbcgi", max_queries=8 * N, seed=2)
-    options = {"max_queries": 8 * N, "seed": 2, "checkpoint": tmp_path / "run"}
-    with separate_cluster(tmp_path) as (place, scheduler), Client(scheduler_file=place, set_as_default=False) as other:
+    expected = tiebreak.minimize(problem_of(pair[0]), "sbcgi", max_queries=24 * N, seed=2)
+    options = {"max_queries": 24 * N, "seed": 2, "checkpoint": tmp_path / "run"}
+    with (
+        separate_cluster(tmp_path) as (place, scheduler),
+        Client(scheduler_file=place, set_as_default=False) as other,
+        dask.config.set({"tiebreak.cache": cache}),
+    ):
         there = LeastSquares(on_dask(A, 4000), b, w, client=other)
 
         def kill(snapshot):
@@ -294,6 +301,7 @@ def test_a_run_whose_scheduler_dies_ends_and_continues_with_another_one(client, 
     assert ended.status is Status.FAILED
     assert isinstance(ended.error, RowsError)
     assert "the scheduler at tcp://" in ended.message
-    assert ended.queries.total < expected.queries.total
+    if cache == "0":  # rows that stay let the loop go on, until a pass is made where all rows are
+        assert ended.queries.total < expected.queries.total
     continued = tiebreak.minimize(problem_of(LeastSquares(on_dask(A, 3000), b, w, client=client)), "sbcgi", **options)
     assert continued.x.tobytes() == expected.x.tobytes()

@@ -1,11 +1,22 @@
-"""Losses of JAX and PyTorch over memory maps: the same numbers as in memory, and the file is not read into it."""
+"""Losses of JAX, PyTorch and dictionaries over memory maps: the numbers of memory, and the file is not read into it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tiebreak import L2Ball, Problem, SquaredNorm, from_jax, from_torch, minimize
+from tiebreak import (
+    Columns,
+    DictionaryLoss,
+    JointDictionaryLoss,
+    L2Ball,
+    Problem,
+    SquaredNorm,
+    from_jax,
+    from_torch,
+    minimize,
+)
+from tiebreak.data import store
 
 
 @pytest.fixture
@@ -54,3 +65,84 @@ def test_maps_give_the_numbers_of_memory_and_stay_on_disk(make, maps):
         for loss in (mapped, plain)
     ]
     np.testing.assert_allclose(runs[0].x, runs[1].x, atol=1e-9)
+
+
+M, P, N = 6, 4, 9000  # length and number of atoms; points, more than a block of them
+
+
+@pytest.fixture
+def points(tmp_path):
+    """Points and codes, one per column, and files in which one follows the other."""
+    rng = np.random.default_rng(0)
+    A, codes = rng.standard_normal((M, N)), rng.standard_normal((P, N)) * (rng.random((P, N)) < 0.5)
+    for name, array in (("A", A), ("codes", codes)):
+        np.save(tmp_path / f"{name}.npy", np.asfortranarray(array))
+    return A, codes, tmp_path
+
+
+def as_maps(folder):
+    return [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("A", "codes")]
+
+
+def as_paths(folder):
+    return [folder / "A.npy", str(folder / "codes.npy")]
+
+
+def as_stores(folder):
+    maps = as_maps(folder)
+    names = ("points", "weights")
+    return [store(each.T, folder / name, seed=None, progress=False) for each, name in zip(maps, names, strict=True)]
+
+
+@pytest.mark.parametrize("given", [as_maps, as_paths, as_stores])
+def test_dictionaries_use_files_in_place_with_the_bits_of_memory(points, given):
+    A, codes, folder = points
+    there, here = DictionaryLoss(*given(folder)), DictionaryLoss(A, codes)
+    for array in (there.points, there.codes):
+        base = array
+        while base.base is not None and not isinstance(base, np.memmap):
+            base = getattr(base.base, "_array", base.base)
+        assert isinstance(base, np.memmap)
+    x = np.random.default_rng(1).standard_normal(M * P)
+    assert all(np.array_equal(*pair) for pair in zip(there.survey(x), here.survey(x), strict=True))
+    assert there.lipschitz == here.lipschitz
+    domain = Columns(L2Ball(1.0), (M, P))
+    runs = [minimize(Problem(SquaredNorm(), each, domain), "sbcgi", max_queries=3 * N, seed=1).x for each in (there, here)]
+    assert runs[0].tobytes() == runs[1].tobytes()
+
+
+def test_dictionaries_take_maps_in_single_precision_and_copy_what_lies_otherwise(points):
+    A, codes, folder = points
+    np.save(folder / "single.npy", np.asfortranarray(A.astype(np.float32)))
+    np.save(folder / "rows.npy", A)
+    single, other = (DictionaryLoss(folder / f"{name}.npy", codes) for name in ("single", "rows"))
+    assert single.points.dtype == np.float32
+    x = np.ones(M * P)
+    assert single.value(x) == DictionaryLoss(A.astype(np.float32), codes).value(x)
+    assert other.points.flags.owndata and other.value(x) == DictionaryLoss(A, codes).value(x)
+
+
+def test_surveys_in_blocks_bound_the_true_errors(points):
+    A, _, _ = points
+    joint = JointDictionaryLoss(A)
+    x = np.random.default_rng(2).standard_normal(P * (M + N))
+    atoms, codes = x[: P * M].reshape(P, M).T, x[P * M :].reshape(N, P).T
+    rest = (atoms.astype(np.longdouble) @ codes - A) / N
+    survey = joint.survey(x)
+    expected = np.concatenate([(rest @ codes.T).T.ravel(), (atoms.T @ rest).T.ravel()])
+    assert abs(survey.value - 0.5 * N * float((rest * rest).sum())) <= survey.value_error < 1e-6 * survey.value
+    assert (np.abs(survey.gradient - expected) <= survey.gradient_error).all()
+
+
+@pytest.mark.parametrize("given", ["nowhere.npy", "A.csv"])
+def test_files_that_are_no_arrays_are_named(points, given):
+    with pytest.raises(ValueError, match=r"`A` must be an array, a store or the path of a .npy file that exists, got"):
+        DictionaryLoss(points[2] / given, points[1])
+
+
+def test_stores_of_sparse_rows_are_no_points(points):
+    import scipy.sparse
+
+    sparse = store(scipy.sparse.csr_array(points[1].T), points[2] / "sparse", seed=None, progress=False)
+    with pytest.raises(ValueError, match="`codes` must be a dense matrix, got a store of sparse rows"):
+        DictionaryLoss(points[0], sparse)

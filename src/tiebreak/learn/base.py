@@ -27,7 +27,7 @@ from tiebreak.learn.places import (
     lazily,
     lazy_rows,
     names_of,
-    refuse,
+    too_many,
 )
 from tiebreak.learn.samples import Samples, against_others
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square
@@ -83,9 +83,9 @@ class LinearEstimator(BaseEstimator):
         """Return the samples that ``fit`` is given, those of weight 0 with them."""
         checks.unmasked(X, "X")
         checks.unmasked(y, "y")
-        if not self._takes_many:
-            refuse(self, X, y, sample_weight)
         given = brought(X, y, sample_weight)
+        if is_in_place(given.X) and not self._takes_many:
+            raise ValueError(too_many(self))
         data = self._checked(given, numeric)
         if given.names is not None:
             self.feature_names_in_ = np.array(given.names, dtype=object)

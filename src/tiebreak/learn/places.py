@@ -64,15 +64,16 @@ def brought(X: Any, y: Any, sample_weight: Any) -> Given:
     return Given(X, y, sample_weight)
 
 
-def refuse(estimator: Any, *values: Any) -> None:
-    """Raise if one of the values is not in memory: the estimator needs all samples there."""
-    if any(is_dask(value) or isinstance(value, Store) for value in values):
-        name = type(estimator).__name__
-        plain = name.removesuffix("CV") if name.endswith("CV") else "TieBreakClassifier"
-        raise ValueError(
-            f"{name} takes samples in memory: fit it to some of the rows, or all of them to a {plain}, which takes Dask"
-            " arrays, data frames and stores, with what was found"
-        )
+def too_many(estimator: Any) -> str:
+    """Return what to do where an estimator needs all samples in memory, and they stay in place."""
+    name = type(estimator).__name__
+    some = (
+        f"{name} takes samples in memory, up to {MOST_COPIED:,} numbers of a Dask collection or a store: fit it to some rows"
+    )
+    if not name.endswith("CV"):
+        return f"{some}, or all of them to a TieBreakClassifier, which takes any number, without regard to fairness"
+    plain = name.removesuffix("CV")
+    return f"{some}, and then all of them to a {plain}, which takes any number, with the radius_ and keep_ that were found"
 
 
 def _stored(store: Store, y: Any, sample_weight: Any) -> Given:

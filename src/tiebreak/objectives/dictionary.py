@@ -1,11 +1,13 @@
 """Dictionary learning: data points a_i as combinations D x_i of few columns ("atoms") of a matrix D.
 
 Data and codes come as in the papers, one data point per column. They are stored one data point per row, and D column by
-column, so that every inner loop runs along contiguous numbers.
+column, so that every inner loop runs along contiguous numbers. Files that hold one point after the other are used in place.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,9 @@ from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.matrices import NO_TARGETS, Dense, Rows
 from tiebreak.objectives.smoothness import curvature_of
 from tiebreak.objectives.surveys import FEW_OPERATIONS, MARGIN, Survey
+from tiebreak.rows.blocks import BLOCK_ROWS
+from tiebreak.rows.maps import is_mapped, mapped, unlocked
+from tiebreak.rows.store import SparseRows, Store
 
 
 class _DictionaryLoss(NamedTuple):
@@ -33,9 +38,10 @@ class DictionaryLoss(Objective, _DictionaryLoss):
 
     Parameters
     ----------
-    A : array, (m, n)
-        The data, one point per column.
-    codes : array, (p, n)
+    A : array, (m, n), path of a .npy file, or Store
+        The data, one point per column; or a store, whose rows are the points. Memory maps and files in which one point
+        follows the other, that is maps in Fortran order, are used in place, as stores are. Other data are copied.
+    codes : array, (p, n), path of a .npy file, or Store
         The codes, one per column. Zeros cost nothing.
     sums : bool
         Whether to take the sum ½ Σ_i ‖a_i − D x̂_i‖² in place of the mean: step sizes and slacks of papers that use sums then
@@ -85,7 +91,8 @@ class DictionaryLoss(Objective, _DictionaryLoss):
     def survey(self, x: np.ndarray, off: np.ndarray | None = None) -> Survey:
         shape = self.codes.shape[1], self.points.shape[1]
         atoms = Matrix(x.reshape(shape), np.zeros(shape) if off is None else off.reshape(shape))
-        return survey_of_errors(self.points, Matrix(self.codes, np.zeros_like(self.codes)), atoms, self.weight, False)
+        nothing = np.broadcast_to(0.0, self.codes.shape)
+        return survey_of_errors(self.points, Matrix(self.codes, nothing), atoms, self.weight, False)
 
     def __repr__(self) -> str:
         return f"DictionaryLoss {self.shape[0]} × {self.shape[1]} of {self.n_samples} points"
@@ -105,8 +112,8 @@ class JointDictionaryLoss(Objective, _JointDictionaryLoss):
 
     Parameters
     ----------
-    A : array, (m, n)
-        The data, one point per column.
+    A : array, (m, n), path of a .npy file, or Store
+        The data, one point per column, as in :class:`DictionaryLoss`.
     sums : bool
         Whether to take the sum over the points in place of the mean.
 
@@ -154,17 +161,39 @@ class JointDictionaryLoss(Objective, _JointDictionaryLoss):
 
 
 def columns_as_rows(value: Any, name: str) -> np.ndarray:
-    """Return the columns of a matrix as the rows of a contiguous float64 array."""
-    array = checks.numbers(value, name)
+    """Return the columns of a matrix as the rows of a contiguous array: a copy in float64, or a map as it is."""
+    if isinstance(value, Store):
+        return _rows_of(value, name)
+    array = checks.numbers(_mapped(value, name), name)
     if array.ndim != 2 or array.size == 0:
         raise ValueError(
             f"`{name}` must be a non-empty matrix, one data point per column, got an array of shape {array.shape}"
         )
-    rows = np.array(array.T, dtype=np.float64, order="C")
-    if not np.isfinite(rows).all():
+    in_place = is_mapped(array) and array.flags.f_contiguous and array.dtype in (np.float32, np.float64)
+    rows = unlocked(np.asarray(array.T)) if in_place else np.array(array.T, dtype=np.float64, order="C")
+    if not all(np.isfinite(rows[low : low + BLOCK_ROWS]).all() for low in range(0, len(rows), BLOCK_ROWS)):
         checks.finite(rows.T, name)  # with the place as the user counts
     checks.data(rows, name)
     return rows
+
+
+def _mapped(value: Any, name: str) -> Any:
+    """Return the array of a file that a path names."""
+    if not isinstance(value, (str, os.PathLike)):
+        return value
+    path = Path(value).expanduser()
+    if path.suffix.lower() != ".npy" or not path.is_file():
+        raise ValueError(f"`{name}` must be an array, a store or the path of a .npy file that exists, got {str(path)!r}")
+    return mapped(path)
+
+
+def _rows_of(store: Store, name: str) -> np.ndarray:
+    """Return the rows of a store, in place, after they were verified."""
+    matrix = store.matrix()
+    if isinstance(matrix.rows, SparseRows):
+        raise ValueError(f"`{name}` must be a dense matrix, got a store of sparse rows, {store.folder}")
+    checks.extent(matrix.largest, name)
+    return unlocked(np.asarray(matrix.rows))
 
 
 def weight_of(sums: Any, n: int) -> float:
@@ -184,21 +213,31 @@ def survey_of_errors(points: np.ndarray, codes: Matrix, atoms: Matrix, weight: f
     n, m = points.shape
     p = atoms.array.shape[0]
     in_rest, over_all = (p + FEW_OPERATIONS) * UNIT, (n * m + p + FEW_OPERATIONS) * UNIT
-    most_codes, most_atoms = np.abs(codes.array) + codes.off, np.abs(atoms.array) + atoms.off
-    rest = codes.array @ atoms.array - points
-    doubt = in_rest * (most_codes @ most_atoms + np.abs(points)) + most_codes @ atoms.off + codes.off @ most_atoms
-    most = np.abs(rest) + doubt
-    spread = over_all * most + doubt
-    gradients, errors = [codes.array.T @ rest], [most_codes.T @ spread + codes.off.T @ most]
-    if codes_vary:
-        gradients.append(rest @ atoms.array.T)
-        errors.append(spread @ most_atoms.T + most @ atoms.off.T)
-    gradient, error = (np.concatenate([part.ravel() for part in parts]) for parts in (gradients, errors))
+    most_atoms = np.abs(atoms.array) + atoms.off
+    value, value_error = 0.0, 0.0
+    gradient, error = (np.zeros(p * m + n * p * codes_vary) for _ in range(2))
+    of_atoms, atoms_error = (each[: p * m].reshape(p, m) for each in (gradient, error))
+    for low in range(0, n, BLOCK_ROWS):  # data on disk are never in memory as a whole
+        own = slice(low, low + BLOCK_ROWS)
+        block, code, code_off = points[own], codes.array[own], codes.off[own]
+        most_codes = np.abs(code) + code_off
+        rest = code @ atoms.array - block
+        doubt = in_rest * (most_codes @ most_atoms + np.abs(block)) + most_codes @ atoms.off + code_off @ most_atoms
+        most = np.abs(rest) + doubt
+        spread = over_all * most + doubt
+        value += float(np.sum(rest * rest))
+        value_error += float(np.sum(most * spread))
+        of_atoms += code.T @ rest
+        atoms_error += most_codes.T @ spread + code_off.T @ most
+        if codes_vary:
+            there = slice(p * m + low * p, p * m + (low + len(block)) * p)
+            gradient[there] = (rest @ atoms.array.T).ravel()
+            error[there] = (spread @ most_atoms.T + most @ atoms.off.T).ravel()
     share = weight / n
     return Survey(
-        0.5 * share * float(np.sum(rest * rest)),
+        0.5 * share * value,
         share * gradient,
-        MARGIN * share * float(np.sum(most * spread)) + UNDERFLOW,
+        MARGIN * share * value_error + UNDERFLOW,
         MARGIN * share * error + UNDERFLOW,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from tiebreak.engine import kernel
 from tiebreak.engine.callouts import handle_for
 from tiebreak.engine.randomness import Key, Moment, uniform_indices
-from tiebreak.objectives.matrices import CSR, WithOnes
+from tiebreak.objectives.matrices import CSR, Dense, WithOnes
 from tiebreak.objectives.matrices.distant import (
     COUNT,
     FIELDS,
@@ -26,17 +27,19 @@ from tiebreak.objectives.matrices.distant import (
     TRACKS,
     TURN,
     Distant,
-    buffer_of,
     matrix_of,
 )
 from tiebreak.objectives.summed import MOST_SIDE, width_of_sums
 from tiebreak.objectives.uneven import shared
 from tiebreak.rows import LEAST_NUMBERS, rows_per_block
 from tiebreak.rows.blocks import BLOCK_ROWS
+from tiebreak.rows.kept import Kept
 from tiebreak.rows.partitions import Ahead, Partitions
 
-MOST_ROWS, MOST_BYTES = 8192, 1 << 25  # of rows that are fetched together
+MOST_ROWS, MOST_BYTES = 1 << 16, 1 << 26  # of rows that are fetched together
 FIRST_ROWS = 1024  # rows that are fetched at first; each block is twice as long as the one before
+DRAWS = 16  # times as many rows as are fetched together may be drawn together, where most of them are here
+FEEDS = 3  # ways to draw the same rows at the same time
 AHEAD = 2  # blocks that are on their way while one is in use
 MOST_NUMBERS = 1 << 26  # numbers of the least partition
 LEAST_ROWS = 64  # rows that a block may always have
@@ -86,14 +89,25 @@ def partition_rows(rows: int, columns: int, numbers: int) -> int:
     return step
 
 
-class Block(NamedTuple):
-    """Rows of successive iterations, as they came from the workers."""
+class Arrived(NamedTuple):
+    """Rows as they came from the workers."""
 
-    first: int  # iteration
-    batches: int  # how many iterations
+    numbers: np.ndarray  # which they are, each once, in ascending order
     matrix: Any
     targets: np.ndarray
     weights: np.ndarray
+
+
+class Block(NamedTuple):
+    """Draws of successive iterations, and those of their rows that do not stay."""
+
+    first: int  # iteration
+    batches: int  # how many iterations
+    drawn: np.ndarray  # the numbers of the rows
+    guests: Arrived  # rows that found no room among those that stay
+
+
+NOBODY = Arrived(np.zeros(0, dtype=np.int64), None, np.zeros(0), np.zeros(0))
 
 
 class Track:
@@ -102,7 +116,7 @@ class Track:
     def __init__(self, feed: Feed, whose: tuple[int, ...], number: int) -> None:
         self.feed, self.whose, self.number = feed, whose, number
         self.block: Block | None = None
-        self._coming: deque[tuple[int, int, np.ndarray, Ahead]] = deque()
+        self._coming: deque[tuple[int, int, np.ndarray, np.ndarray, Ahead | None]] = deque()
         self._rows = FIRST_ROWS
 
     def block_at(self, iteration: int) -> Block:
@@ -113,24 +127,32 @@ class Track:
         if not self._coming or self._coming[0][0] != iteration:
             self._coming.clear()
             self._coming.append(self._begun(iteration))
-        first, count, indices, ahead = self._coming.popleft()
-        matrix, targets, weights = ahead.result()
-        block = self.block = Block(first, count, matrix, targets, self.feed.weights_of(indices, weights))
-        while len(self._coming) < AHEAD:
+        first, count, drawn, _, ahead = self._coming.popleft()
+        guests = NOBODY if ahead is None else ahead.result()
+        absent = self.feed.kept.absent(drawn)
+        if not np.isin(absent, guests.numbers, assume_unique=True).all():  # they were on their way, and found no room
+            guests = self.feed.settle(absent, *self.feed.partitions.take(absent))
+        only = count == 1 and self.block is None  # a large batch, perhaps the only one
+        self.block = block = Block(first, count, drawn, guests)
+        while len(self._coming) < AHEAD and not only:
             self._coming.append(self._begun(sum(self._coming[-1][:2]) if self._coming else first + count))
         return block
 
-    def _begun(self, first: int) -> tuple[int, int, np.ndarray, Ahead]:
-        low, high, turn, path, size = self.whose
-        count = max(1, min(self._rows, self.feed.most) // size)
-        self._rows = min(2 * self._rows, self.feed.most)
-        indices = np.empty(count * size, dtype=np.int64)
-        self.feed.indices(Moment(Key(low, high), first, turn, path), size, indices)
-        return first, count, indices, self.feed.partitions.ahead(indices)
+    def _begun(self, first: int) -> tuple[int, int, np.ndarray, np.ndarray, Ahead | None]:
+        """Draw the rows of some iterations, and begin to fetch those that are neither here nor on their way."""
+        feed, (low, high, turn, path, size) = self.feed, self.whose
+        count = max(1, int(min(self._rows / max(1.0 - feed.kept.share, 1.0 / DRAWS), feed.most * DRAWS)) // size)
+        self._rows = min(2 * self._rows, feed.most)
+        drawn = np.empty(count * size, dtype=np.int64)
+        feed.indices(Moment(Key(low, high), first, turn, path), size, drawn)
+        numbers, coming = feed.kept.absent(drawn), [each[3] for each in self._coming]
+        if coming and feed.kept.has_room(sum(each.size for each in coming), feed.longest):
+            numbers = np.setdiff1d(numbers, np.concatenate(coming), assume_unique=True)
+        return first, count, drawn, numbers, feed.partitions.ahead(numbers, feed.settle) if numbers.size else None
 
 
 class Feed:
-    """Answers loops that draw rows which are not in their buffer.
+    """Answers loops that draw rows of which they do not know where they are.
 
     Parameters
     ----------
@@ -140,33 +162,55 @@ class Feed:
         Which rows are drawn; all are equally likely if it is not given.
     shares : array, (n,), optional
         Numbers in proportion to which rows are drawn, by which their weights are divided.
+    kept : Kept, optional
+        Rows that are here already, and room for others.
     """
 
-    def __init__(self, partitions: Partitions, indices: Indices | None = None, shares: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        partitions: Partitions,
+        indices: Indices | None = None,
+        shares: np.ndarray | None = None,
+        kept: Kept | None = None,
+    ) -> None:
         self.partitions, self.indices, self._shares = partitions, indices or self._evenly, shares
         (n, d), facts = partitions.shape, partitions.matrix
-        per_row, longest = facts.numbers / n, max(facts.longest_row, 1)
+        per_row, self.longest = facts.numbers / n, max(facts.longest_row, 1)
         usual = min(MOST_ROWS, int(MOST_BYTES / max(12.0 * per_row, 1.0)))
         self.most = max(usual, 2 * math.isqrt(n), math.ceil(d / max(per_row, 1.0)), LEAST_ROWS)
-        self._room = min(max(math.ceil(2.0 * self.most * per_row), LEAST_ROWS * longest), self.most * longest)
-        rows = (TRACKS + 1) * (self.most + 1) + 1  # the last ones are for guests
-        self._buffer = buffer_of(partitions, rows, (TRACKS + 1) * self._room)
-        self._row_targets, self._row_weights = np.zeros(rows), np.zeros(rows)
-        self._row_targets[0] = math.nan
+        room = min(max(math.ceil(2.0 * self.most * per_row), LEAST_ROWS * self.longest), self.most * self.longest)
+        region = None if kept is None else kept.lend()
+        if kept is None or region is None:
+            kept = Kept(partitions, FEEDS, TRACKS + 1, self.most, room)
+            region = kept.lend()
+        self.kept, self._first_region = kept, region or 0
+        self._row_weights = kept.weights if shares is None else np.zeros(kept.weights.size)
+        self._codes = np.zeros(TRACKS * self.most * DRAWS, dtype=np.int64)
         self._tracks: list[Track] = []  # the one that was used last is last
         self.lock = threading.RLock()  # of the buffer
+
+    def drawing(self, indices: Indices, shares: np.ndarray) -> Feed:
+        """Return another one for the same rows, drawn in another way. What is kept here is kept for both."""
+        return Feed(self.partitions, indices, shares, self.kept)
 
     def seen(self) -> tuple[Distant, np.ndarray, np.ndarray]:
         """Return the matrix, targets and weights that loops see."""
         tracks, asked = np.zeros(TRACKS * FIELDS, dtype=np.int64), np.zeros(FIELDS, dtype=np.int64)
-        guests = np.zeros(self.most, dtype=np.int64)
-        buffer = WithOnes(self._buffer, self.partitions.shape[1] - 1) if self.partitions.ones else self._buffer
-        distant = Distant(buffer, handle_for(self), tracks, asked, guests, self.partitions.shape[0])
-        return distant, self._row_targets, self._row_weights
+        handle, guests = handle_for(self), np.zeros(self.most, dtype=np.int64)
+        weakref.finalize(handle, self.kept.take_back, self._first_region)
+        d, stored = self.partitions.shape[1] - self.partitions.ones, self.kept.matrix
+        rows: Any = CSR._make((*stored, d)) if self.partitions.sparse else Dense(stored)
+        buffer = WithOnes(rows, d) if self.partitions.ones else rows
+        distant = Distant(buffer, handle, tracks, self._codes, asked, guests, self.partitions.shape[0])
+        return distant, self.kept.targets, self._row_weights
 
-    def weights_of(self, indices: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Return the weights that rows have here."""
-        return own if self._shares is None else shared(own, self._shares[indices])
+    def settle(self, numbers: np.ndarray, *rows: Any) -> Arrived:
+        """Let rows that have come, each of them once, stay if there is room; return those that cannot."""
+        self.kept.keep(numbers, *rows)
+        left = self.kept.places(numbers) == 0
+        if not left.any():
+            return NOBODY
+        return Arrived(numbers, *rows) if left.all() else Arrived(*(each[left] for each in (numbers, *rows)))
 
     def __call__(self, asked: np.ndarray, known: np.ndarray, what: int, *_: int) -> float:
         """Answer a loop: fetch what it draws, or the rows of some numbers; or tell the numbers of what it draws."""
@@ -177,29 +221,35 @@ class Feed:
         """Set the numbers of the rows that an iteration draws."""
         low, high, turn, path, size, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         self.indices(Moment(Key(low, high), iteration, turn, path), size, numbers)
+        self._fetch(self.kept.absent(numbers))
 
-    def _invite(self, indices: np.ndarray, guests: np.ndarray) -> int:
-        """Put rows of given numbers into the buffer, set their codes, and return how many had room."""
-        matrix, targets, weights = self.partitions.take(indices.copy())
-        block = Block(0, 1, matrix, targets, self.weights_of(indices, weights))
-        start = TRACKS * (self.most + 1) + 1
-        count = self._put(block, 0, 1, start, TRACKS * self._room)
-        guests[:count] = self.partitions.shape[0] + start + np.arange(count)
-        return count
+    def _invite(self, numbers: np.ndarray, codes: np.ndarray) -> int:
+        """Have rows of given numbers in the buffer, set their codes, and return how many had room."""
+        numbers = numbers.copy()
+        absent = self.kept.absent(numbers)
+        guests = self.settle(absent, *self.partitions.take(absent)) if absent.size else NOBODY
+        return self._place(numbers, guests, 1, TRACKS, codes)
+
+    def _fetch(self, numbers: np.ndarray) -> None:
+        """Fetch rows that will soon be asked for, if they can stay."""
+        if self.kept.has_room(numbers.size, self.longest):
+            pieces = (numbers[low : low + self.most] for low in range(0, numbers.size, self.most))
+            for each in [self.partitions.ahead(piece, self.settle) for piece in pieces]:
+                each.result()
 
     def _feed(self, asked: np.ndarray, tracks: np.ndarray) -> None:
-        """Put the rows of an iteration, and of as many after it as there is room for, into the buffer."""
+        """Have the rows of an iteration, and of as many after it as there is room for, in the buffer."""
         *whose, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         size = whose[-1]
         track = self._track(tuple(whose))
         entry = tracks[track.number * FIELDS : (track.number + 1) * FIELDS]
         entry[COUNT] = 0
-        block = track.block_at(iteration)
-        start = track.number * (self.most + 1) + 1
-        low = (iteration - block.first) * size
-        high = self._put(block, low, size, start, track.number * self._room)
+        block, room = track.block_at(iteration), self.most * DRAWS
+        start = track.number * room
+        drawn = block.drawn[(iteration - block.first) * size :]
+        count = self._place(drawn, block.guests, size, track.number, self._codes[start : start + room])
         entry[[LOW, HIGH, TURN, PATH, SIZE]] = whose
-        entry[[FIRST, COUNT, START]] = iteration, (high - low) // size, start
+        entry[[FIRST, COUNT, START]] = iteration, count // size, start
 
     def _track(self, whose: tuple[int, ...]) -> Track:
         track = next((each for each in self._tracks if each.whose == whose), None)
@@ -211,27 +261,28 @@ class Feed:
         self._tracks.append(track)
         return track
 
-    def _put(self, block: Block, low: int, size: int, start: int, place: int) -> int:
-        """Copy rows of a block, from ``low`` on, into the buffer; return where in the block those end that had room."""
-        high, buffer = block.targets.size, self._buffer
-        if isinstance(buffer, CSR):
-            starts = block.matrix.indptr
-            high = int(np.searchsorted(starts, starts[low] + self._room, side="right")) - 1
-            high = low + (min(high, block.targets.size) - low) // size * size
-            if high == low:
-                raise ValueError(
-                    f"`batch_size` must be smaller for these rows on Dask, whose longest has"
-                    f" {self.partitions.matrix.longest_row} numbers, got {size}"
-                )
-            numbers = slice(starts[low], starts[high])
-            into = slice(place, place + starts[high] - starts[low])
-            buffer.data[into], buffer.columns[into] = block.matrix.data[numbers], block.matrix.indices[numbers]
-            buffer.starts[start : start + high - low + 1] = place + (starts[low : high + 1] - starts[low])
-        else:
-            buffer.array[start : start + high - low] = block.matrix[low:high]
-        self._row_targets[start : start + high - low] = block.targets[low:high]
-        self._row_weights[start : start + high - low] = block.weights[low:high]
-        return high
+    def _place(self, drawn: np.ndarray, guests: Arrived, size: int, region: int, codes: np.ndarray) -> int:
+        """Set the codes of rows, whole batches of them, as many as there is room for, and return how many those are."""
+        places, count = self.kept.places(drawn).astype(np.int64), drawn.size
+        absent = np.flatnonzero(places == 0)
+        if absent.size:
+            numbers, firsts, which = np.unique(drawn[absent], return_index=True, return_inverse=True)
+            order = np.argsort(firsts)  # by the batch that needs them first
+            ranks = np.argsort(order)
+            wanted = np.searchsorted(guests.numbers, numbers[order])
+            first, fit = self.kept.lay(self._first_region + region, wanted, *guests[1:])
+            if fit < numbers.size:
+                count = int(absent[firsts[order[fit]]]) // size * size
+            places[absent] = first + ranks[which]
+        if count == 0:
+            raise ValueError(
+                f"`batch_size` must be smaller for these rows on Dask, whose longest has {self.longest} numbers, got {size}"
+            )
+        places = places[:count]
+        if self._shares is not None:
+            self._row_weights[places] = shared(self.kept.weights[places], self._shares[drawn[:count]])
+        codes[:count] = self.partitions.shape[0] + places
+        return count
 
     def _evenly(self, moment: Moment, size: int, out: np.ndarray) -> None:
         draw_batches(moment, self.partitions.shape[0], size, out)

@@ -17,7 +17,6 @@ from tiebreak.engine.rounding import UNDERFLOW, UNIT
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.constants import remembered
-from tiebreak.objectives.feeds import Feed
 from tiebreak.objectives.linear_data import checked_data
 from tiebreak.objectives.losses import HuberLoss, LogLoss, Square, curvature
 from tiebreak.objectives.matrices import CSR, Dense, Rows, in_memory, located
@@ -106,7 +105,7 @@ class LinearModel(Objective, _LinearModel):
         """Return it with weights divided by shares, and the tables to draw from; none if it does so itself."""
         if not isinstance(self.matrix, Distant):
             return self._replace(weights=shared(self.weights, shares)), chances, others
-        feed = Feed(self.matrix.partitions, partial(uneven_batches, chances, others), shares)
+        feed = self.matrix.feed.drawing(partial(uneven_batches, chances, others), shares)
         matrix, targets, weights = feed.seen()
         return self._replace(matrix=matrix, targets=targets, weights=weights), chances[:0], others[:0]
 

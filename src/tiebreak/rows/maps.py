@@ -17,6 +17,15 @@ def mapped(path: Path) -> np.ndarray:
     return array
 
 
+def is_mapped(array: Any) -> bool:
+    """Return whether the numbers of an array are those of a file that is mapped."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
 def unlocked(array: np.ndarray) -> np.ndarray:
     """Return a view of an array that does not say whether it may be written to.
 

@@ -224,11 +224,11 @@ class Partitions:
         """Return rows, in any order and with repetitions, as one block in memory: matrix, targets and weights."""
         return self._take(indices, waited=True)
 
-    def ahead(self, indices: np.ndarray) -> Ahead:
-        """Begin to take rows, in the background."""
+    def ahead(self, indices: np.ndarray, then: Callable[..., Any] = lambda _, *rows: rows) -> Ahead:
+        """Begin to take rows, in the background; ``then`` says what becomes of their numbers and of what they hold."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(AHEAD, thread_name_prefix="tiebreak-take")
-        return Ahead(self.cluster, self._pool.submit(self._take, indices, False))
+        return Ahead(self.cluster, self._pool.submit(lambda: then(indices, *self._take(indices, False))))
 
     def _take(self, indices: np.ndarray, waited: bool) -> tuple[Any, np.ndarray, np.ndarray]:
         owners = np.searchsorted(self.edges, indices, side="right") - 1
@@ -332,8 +332,8 @@ class Ahead:
     def __init__(self, cluster: Cluster, future: Future[Any]) -> None:
         self._cluster, self._future = cluster, future
 
-    def result(self) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return them, as :meth:`Partitions.take` does. The time until they are there counts as waited."""
+    def result(self) -> Any:
+        """Return what has become of them. The time until they are there counts as waited."""
         began = time.perf_counter()
         try:
             return self._future.result()

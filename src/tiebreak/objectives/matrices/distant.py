@@ -1,9 +1,9 @@
 """Matrices whose rows are elsewhere, in partitions of a Dask cluster: loops see those that they have drawn.
 
-A loop draws rows from a *buffer* in memory. The rows of an iteration are a function of the seed alone, so those of many
-iterations are fetched together, and ahead. The buffer has room for a few *tracks*: the draws of one level by batches of one
-size, for successive iterations. If the rows of an iteration are not there, the loop calls Python, which fills a track. Rows
-that are asked for by their numbers are *guests*.
+A loop draws rows from a *buffer* in memory, where rows that have come stay, as many as there is room for. The rows of an
+iteration are a function of the seed alone, so those of many iterations are fetched together, and ahead. A *track* tells
+where they are: the draws of one level by batches of one size, for successive iterations. If the rows of an iteration are not
+there, the loop calls Python, which fills a track. Rows that are asked for by their numbers are *guests*.
 
 The code of a row in the buffer is its place there plus the number of all rows, so that it is not taken for the number of a
 row. The first place holds a row without a target: whatever is made of it is not finite.
@@ -42,7 +42,7 @@ from tiebreak.rows.partitions import Partitions
 Sums = TypeVar("Sums")
 
 TRACKS = 4  # draws that have room at the same time
-LOW, HIGH, TURN, PATH, SIZE, FIRST, COUNT, START, FIELDS = range(9)  # what a track is: whose draws, which iterations, where
+LOW, HIGH, TURN, PATH, SIZE, FIRST, COUNT, START, FIELDS = range(9)  # of a track: whose draws, which iterations, first code
 
 
 class Distant(NamedTuple):
@@ -50,7 +50,8 @@ class Distant(NamedTuple):
 
     buffer: Dense | CSR | WithOnes  # rows that were fetched
     handle: np.ndarray  # by which Python knows the matrix
-    tracks: np.ndarray  # (TRACKS · FIELDS,): what is in the buffer
+    tracks: np.ndarray  # (TRACKS · FIELDS,): which draws have codes
+    codes: np.ndarray  # of the rows of these draws
     asked: np.ndarray  # room for what Python is asked
     guests: np.ndarray  # codes of the rows that were asked for by their numbers
     n_rows: int
@@ -60,9 +61,14 @@ class Distant(NamedTuple):
         return self.n_rows, self.buffer.shape[1]
 
     @property
+    def feed(self) -> Any:
+        """Who answers when rows are missing."""
+        return answering(self.handle)
+
+    @property
     def partitions(self) -> Partitions:
         """Where the rows are."""
-        return answering(self.handle).partitions
+        return self.feed.partitions
 
     @property
     def numbers(self) -> int:
@@ -131,18 +137,9 @@ def _unlocked_all(value: Any) -> Any:
     return value._make(parts) if hasattr(value, "_make") else tuple(parts)
 
 
-def buffer_of(partitions: Partitions, rows: int, room: int) -> Dense | CSR:
-    """Return an empty matrix of so many rows, and room for so many numbers if it is sparse."""
-    d, kind = partitions.shape[1] - partitions.ones, partitions.dtype
-    if not partitions.sparse:
-        return Dense(np.zeros((rows, d), dtype=kind))
-    whole = np.int32 if max(room, d) < 2**31 else np.int64
-    return CSR(np.zeros(room, dtype=kind), np.zeros(room, dtype=whole), np.zeros(rows + 1, dtype=whole), d)
-
-
 @kernel
 def found(tracks, moment, size):
-    """Return where in the buffer the rows of a moment begin, or −1."""
+    """Return where the codes of the rows of a moment begin, or −1."""
     for k in range(0, tracks.size, FIELDS):
         if (
             tracks[k + LOW] == moment.key.low
@@ -171,7 +168,7 @@ def draw_distant_rows(matrix, moment, batch):
         call_out(matrix.handle[0], 0, 0, 0, 0, asked, matrix.tracks)
         place = found(matrix.tracks, moment, batch.size)
     for k in range(batch.size):
-        batch[k] = matrix.n_rows + (place + k if place >= 0 else 0)
+        batch[k] = matrix.codes[place + k] if place >= 0 else matrix.n_rows
     return batch
 
 
