@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0 # the version that tests are run with; its build for proc
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest coverage campaign lint review package bench bench-smoke docs links clean
+.PHONY: demo test test-oldest coverage campaign lint review package bench bench-smoke benchopt-smoke docs links clean
 
 demo: $(VENV)/installed
 	$(BIN)/tiebreak demo
@@ -82,6 +82,12 @@ bench: $(VENV)/installed-test
 bench-smoke: $(VENV)/installed-test
 	printf '%s\n' $(BENCHMARKS:%=benchmarks/%.py) 'benchmarks/iteration.py --before .' | \
 		xargs -P 2 -I{} sh -c '$(BIN)/python {} --tiny'
+
+# A small run of the open benchmark; `--complete` asks that every solver has answered.
+benchopt-smoke: $(VENV)/installed-test
+	out=$$(mktemp -d) && BENCHOPT_RAISE_ON_ERROR=1 OPENBLAS_NUM_THREADS=1 $(BIN)/benchopt run benchmarks/benchopt \
+		--config benchmarks/benchopt/small.yml --no-cache --no-plot --output $$out/small.parquet && \
+		$(BIN)/python benchmarks/benchopt/results.py $$out/small.parquet --complete
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
