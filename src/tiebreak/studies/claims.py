@@ -36,10 +36,11 @@ class Claim(NamedTuple):
     verdict: Verdict
     numbers: str  # behind the verdict
     at_any_budget: bool = False  # whether a smaller budget than that of the paper decides it too
+    fewest_seeds: int = FEWEST_SEEDS  # that decide it: 1 on a fixed problem, where what is computed decides
 
     def is_judged(self, seeds: int, quick: bool) -> bool:
         """Return whether so many seeds, with small budgets or not, can decide it."""
-        return seeds >= FEWEST_SEEDS and (self.at_any_budget or not quick)
+        return seeds >= self.fewest_seeds and (self.at_any_budget or not quick)
 
 
 class Judgement(NamedTuple):

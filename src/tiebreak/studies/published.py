@@ -214,9 +214,9 @@ def a1a_claims(runs: Runs, standing: Standing) -> list[Claim]:
     )
     f_numbers = f"{best['upper_floor']:.9f} ≤ {A1A['upper']:.9f}, {ceiling}; what is used is off by {f_off:.1e}"
     claims = [
-        Claim("The proven bracket of g* contains its 15 digits, and g at the answer agrees to 1e-12", digits,
+        fixed("The proven bracket of g* contains its 15 digits, and g at the answer agrees to 1e-12", digits,
               *decided(g_holds, g_numbers)),
-        Claim("The proven floor of f* is below its 16 digits, and the f* that is used agrees to 1e-5", digits,
+        fixed("The proven floor of f* is below its 16 digits, and the f* that is used agrees to 1e-5", digits,
               *decided(f_holds, f_numbers)),
     ]  # fmt: skip
     for outcome in runs.of(_name("a1a", "pb-apg-authors")).values():
@@ -227,7 +227,7 @@ def a1a_claims(runs: Runs, standing: Standing) -> list[Claim]:
             f"|f − f*| ≤ {AUTHORS['upper']:g}, as the code of its authors is"
         )
         numbers = f"{lower:.1e} and {upper:.1e} after {outcome.record['iterations']} steps"
-        claims.append(Claim(text, "Chen et al. (2024), their code", *decided(good, numbers)))
+        claims.append(fixed(text, "Chen et al. (2024), their code", *decided(good, numbers)))
     return claims
 
 
@@ -240,7 +240,7 @@ def paper_claims(found: Mapping[str, Standing]) -> list[Claim]:
     text = "PB-APG ends with a smaller lower gap than MNG, BiG-SAM, DBGD, a-IRG and CG-BiO on a1a"
     numbers = ", ".join(f"{label} {gap:.1e}" for label, gap in gaps.items())
     good = all(gaps["pb-apg"] < gaps[label] for label in BEATEN)
-    return [Claim(text, "Chen et al. (2024), experiments", *decided(good, numbers))]
+    return [fixed(text, "Chen et al. (2024), experiments", *decided(good, numbers))]
 
 
 def time_claims(found: Mapping[str, Standing]) -> list[Claim]:
@@ -257,12 +257,12 @@ def time_claims(found: Mapping[str, Standing]) -> list[Claim]:
                 f"{OURS} is (ε, ε)-optimal in {CLOSE:g} × the time of the fastest method at most, where less than "
                 f"{SHORTEST:g} s counts as that: {standing.title}"
             )
-            claims.append(Claim(text, "not in a paper", *decided(good, "; ".join(each))))
+            claims.append(fixed(text, "not in a paper", *decided(good, "; ".join(each))))
     ends = {s.title: (s.end(OURS, "seconds"), s.end(CVXPY, "seconds")) for s in ours.values() if CVXPY in s.runs}
     if ends:
         numbers = "; ".join(f"{title}: {time_text(mine)} s, CVXPY {time_text(its)} s" for title, (mine, its) in ends.items())
         good = all(mine < its for mine, its in ends.values())
-        claims.append(Claim(f"{OURS} ends sooner than CVXPY on each problem", "not in a paper", *decided(good, numbers)))
+        claims.append(fixed(f"{OURS} ends sooner than CVXPY on each problem", "not in a paper", *decided(good, numbers)))
     return claims
 
 
@@ -275,15 +275,20 @@ def end_claims(found: Mapping[str, Standing]) -> list[Claim]:
             ends[standing.title] = (standing.error(OURS), *min(others))
     text = f"{OURS} ends within {CLOSE:g} × the error of the best method on each problem, as far as f* is known"
     if not ends:
-        return [Claim(text, "not in a paper", Verdict.OPEN, "no runs to compare")]
+        return [fixed(text, "not in a paper", Verdict.OPEN, "no runs to compare")]
     numbers = "; ".join(f"{title}: {mine:.1e}, {label} {best:.1e}" for title, (mine, best, label) in ends.items())
     good = all(mine <= CLOSE * best for mine, best, _ in ends.values())
-    return [Claim(text, "not in a paper", *decided(good, numbers))]
+    return [fixed(text, "not in a paper", *decided(good, numbers))]
 
 
 def decided(holds: bool, numbers: str) -> Judgement:
-    """Judge a claim on a fixed problem, by what was computed."""
+    """Judge by what was computed."""
     return Judgement(Verdict.HOLDS if holds else Verdict.FAILS, numbers)
+
+
+def fixed(text: str, where: str, verdict: Verdict, numbers: str) -> Claim:
+    """Return a claim on fixed problems: no sample of seeds is needed to decide it."""
+    return Claim(text, where, verdict, numbers, at_any_budget=True, fewest_seeds=1)
 
 
 def methods(plan: Plan) -> tuple[str, ...]:
