@@ -73,7 +73,13 @@ bench: $(VENV)/installed-test
 
 bench-smoke: $(VENV)/installed-test
 	printf '%s\n' $(BENCHMARKS:%=benchmarks/%.py) 'benchmarks/iteration.py --before .' | \
-		TQDM_DISABLE=1 xargs -P 2 -I{} sh -c '$(BIN)/python {} --tiny'
+		xargs -P 2 -I{} sh -c '$(BIN)/python {} --tiny'
+
+# A small run of the open benchmark; `--complete` asks that every solver has answered.
+benchopt-smoke: $(VENV)/installed-test
+	out=$$(mktemp -d) && BENCHOPT_RAISE_ON_ERROR=1 OPENBLAS_NUM_THREADS=1 $(BIN)/benchopt run benchmarks/benchopt \
+		--config benchmarks/benchopt/small.yml --no-cache --no-plot --output $$out/small.parquet && \
+		$(BIN)/python benchmarks/benchopt/results.py $$out/small.parquet --complete
 
 benchopt-smoke: $(VENV)/installed-test # every solver of the open benchmark on one problem; it fails if one does
 	BENCHOPT_RAISE_ON_ERROR=1 $(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/small.yml \
