@@ -16,16 +16,8 @@ test: $(VENV)/installed-test
 # The share of lines and branches that tests reach. Compiled kernels cannot be seen, so all of them run as Python here, and only
 # files of tests that are short that way are run: what they do not reach, others may. Studies, which are programs, are left out.
 named = $(patsubst %,tests/$(1)/test_%.py,$(2))
-INTERPRETED := tests/data $(patsubst %,tests/test_%.py,cli estimates inputs problem schedules signatures) \
-	$(call named,active,all_sets_and_losses bracket corral gathering prices scope solver terms) \
-	$(call named,domains,balls birkhoff hull l1ball lifted parts polytope products ranking simplices spectral weighted_l1) \
-	$(call named,driver,checkpoint compare frontier hooks limits minimize path result saved ties) \
-	$(call named,engine,digest files randomness) \
-	$(call named,learn,linear_models min_norm pipelines) \
-	$(call named,methods,counts needs theory variance_reduced) \
-	$(call named,objectives,arithmetic callables cones dictionary fairness linear ones smoothness sources streams summed surveys) \
-	$(call named,proofs,certificate faces floors gradients minimisers sampled) \
-	$(call named,rows,blocks store)
+INTERPRETED := $(wildcard tests/active/test_*.py) tests/rows/test_store.py \
+	$(call named,domains,balls birkhoff boxes hull lifted parts)
 
 coverage: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist loadfile --quiet -W ignore::RuntimeWarning --cov --cov-report= $(INTERPRETED)
@@ -89,6 +81,11 @@ benchopt-smoke: $(VENV)/installed-test
 		--config benchmarks/benchopt/small.yml --no-cache --no-plot --output $$out/small.parquet && \
 		$(BIN)/python benchmarks/benchopt/results.py $$out/small.parquet --complete
 
+benchopt-smoke: $(VENV)/installed-test # every solver of the open benchmark on one problem; it fails if one does
+	BENCHOPT_RAISE_ON_ERROR=1 $(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/small.yml \
+		--no-cache --no-plot --output $(CURDIR)/$(VENV)/small.parquet
+	$(BIN)/python benchmarks/benchopt/results.py $(VENV)/small.parquet --complete
+
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
 	$(BIN)/python docs/links.py
@@ -113,7 +110,7 @@ $(VENV)/installed: pyproject.toml | $(VENV)/pip
 
 $(VENV)/installed-test: pyproject.toml | $(VENV)/pip
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]" --group lint --group test
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]" --group bench --group lint --group test
 	touch $@
 
 $(VENV)/installed-docs: pyproject.toml | $(VENV)/pip
