@@ -81,11 +81,6 @@ benchopt-smoke: $(VENV)/installed-test
 		--config benchmarks/benchopt/small.yml --no-cache --no-plot --output $$out/small.parquet && \
 		$(BIN)/python benchmarks/benchopt/results.py $$out/small.parquet --complete
 
-benchopt-smoke: $(VENV)/installed-test # every solver of the open benchmark on one problem; it fails if one does
-	BENCHOPT_RAISE_ON_ERROR=1 $(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/small.yml \
-		--no-cache --no-plot --output $(CURDIR)/$(VENV)/small.parquet
-	$(BIN)/python benchmarks/benchopt/results.py $(VENV)/small.parquet --complete
-
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env docs docs/_build
 	$(BIN)/python docs/links.py
