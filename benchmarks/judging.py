@@ -43,21 +43,26 @@ class Yardstick(NamedTuple):
 
     def errors(self, f: Any, g: Any) -> tuple[Any, Any]:
         """Return the relative gaps: of f, and of g."""
-        lower = np.maximum(np.asarray(g) - self.reference.lower - self.tolerance, 0.0) / self._lower_unit
-        return np.abs(np.asarray(f) - self.reference.upper) / self._upper_unit, lower
+        lower = np.maximum(np.asarray(g) - self.reference.lower - self.tolerance, 0.0) / self.lower_unit
+        return np.abs(np.asarray(f) - self.reference.upper) / self.upper_unit, lower
 
     def decides(self, level: float) -> bool:
         """Return whether the reference is accurate enough for a ρ."""
-        room = CERTAIN * level
-        errors = self.reference.upper_error / self._upper_unit, self.reference.lower_error / self._lower_unit
-        return all(error <= room for error in errors)
+        return self.uncertainty <= CERTAIN * level
 
     @property
-    def _lower_unit(self) -> float:
+    def uncertainty(self) -> float:
+        """By how much relative gaps may be off."""
+        return max(self.reference.upper_error / self.upper_unit, self.reference.lower_error / self.lower_unit)
+
+    @property
+    def lower_unit(self) -> float:
+        """What gaps of g are divided by."""
         return self.start[1] - self.reference.lower
 
     @property
-    def _upper_unit(self) -> float:
+    def upper_unit(self) -> float:
+        """What gaps of f are divided by."""
         return max(abs(self.start[0] - self.reference.upper), abs(self.reference.upper))
 
 

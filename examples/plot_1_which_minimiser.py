@@ -27,9 +27,9 @@ problem = tiebreak.Problem(upper=f, lower=g, domain=tiebreak.L2Ball(1.0))
 # step towards the best point s of Z in that half-space follows f without losing the minimisers of g. These few lines
 # are CG-BiO:
 
-x = first = np.array([0.75, -0.45])
+x = first = np.array([0.75, -0.31])  # near the line: ⟨slope, x⟩ − offset is −0.035
 steps = []
-for t in range(61):
+for t in range(301):
     _, upper_slope = f.value_and_gradient(x)
     lower_value, lower_slope = g.value_and_gradient(x)
     bound = g.value(first) - lower_value + lower_slope @ x  # the cut is ⟨lower_slope, s⟩ ≤ bound
@@ -49,9 +49,9 @@ print(result)
 #
 # The grey part is cut off. The first iterate lies a little below the line of minimisers, and so does the first cut.
 # When the iterates cross the line, the cut changes sides: it is far away while g is small, and closes in as f draws
-# the iterates up. They end where g is as large as at the first point and a level line of f touches the cut. The
-# nearer to the line the first point is, the nearer they end to the answer; ``minimize`` therefore looks for a good
-# first point.
+# the iterates up. They end at most as far above the line as the first point lay below it, in the star up to that. A
+# first point farther from the line would lead to an end farther from the star: ``minimize`` therefore looks for a good
+# first point before it begins.
 
 grid = np.linspace(-1.25, 1.25, 201)
 across, up = np.meshgrid(grid, grid)
@@ -62,11 +62,11 @@ foot = offset * slope / (slope @ slope)  # the point of the line that is nearest
 along = np.array([-slope[1], slope[0]]) / np.linalg.norm(slope) * np.sqrt(1.0 - foot @ foot)
 
 figure, panels = plt.subplots(2, 2, figsize=(8, 8.4), sharex=True, sharey=True, layout="constrained")
-for panel, t in zip(panels.flat, (0, 2, 4, 60), strict=True):
+for panel, t in zip(panels.flat, (0, 1, 6, 300), strict=True):
     here, atom, normal, bound = steps[t]
     disc = plt.Circle((0, 0), 1.0, facecolor="#eef3fa", edgecolor="#2a6fbb", label="the set Z")
     panel.add_patch(disc)
-    lines = panel.contour(across, up, levels_of_f, levels=12, colors="#d1642b", linewidths=0.7, alpha=0.7)
+    lines = panel.contour(across, up, levels_of_f, levels=12, colors="#e76300", linewidths=0.7, alpha=0.7)
     cut = panel.contourf(across, up, normal[0] * across + normal[1] * up, levels=[bound, np.inf], colors="0.55", alpha=0.5)
     for layer in (lines, cut):
         layer.set_clip_path(disc)

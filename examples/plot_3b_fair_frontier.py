@@ -66,11 +66,11 @@ left.plot(100 * shares, [point.upper / best for point in front.points], "o", col
 left.plot(1.0, model.unfairness_ / best, "*", color="#c2486d", markersize=15, label="FairClassifier, 1 %")
 left.set(xscale="log", xlabel="training loss above the least one, %", ylabel="unfairness, relative to the best classifier")
 left.set_ylim(0, 1.02)
-for (name, curve), colour in zip(curves.items(), ("#2a6fbb", "#3a8f5c"), strict=True):
-    right.plot(curve[:, 1], curve[:, 0], "o-", color=colour, markersize=5, label=f"covariances of a {name}")
+for (name, curve), colour, line in zip(curves.items(), ("#2a6fbb", "#d1642b"), ("o-", "s--"), strict=True):
+    right.plot(curve[:, 1], curve[:, 0], line, color=colour, markersize=5, label=f"covariances of a {name}")
     for increase, (accuracy, rule) in zip(increases, curve, strict=True):
         print(f"{name:12} {100 * increase:4g} %: accuracy {accuracy:.1f} %, p-rule {rule:.0f} %")
-right.axvline(80.0, color="0.6", linewidth=1.0, linestyle="--")
+right.axvline(80.0, color="0.6", linewidth=1.0, linestyle=":", label="80 %, which laws ask for")
 right.set(xlabel="p-rule on new people, %", ylabel="accuracy on new people, %")
 for panel in (left, right):
     panel.grid(alpha=0.25, linewidth=0.6)

@@ -35,7 +35,7 @@ grid = np.geomspace(excess.min(), excess.max(), 300)
 floors = np.array([path.floor(share * g.value(zero)) for share in grid]) / f.value(zero)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
-left.plot(excess, [point.upper / f.value(zero) for point in points], "o-", color="#2a6fbb", markersize=4, label="$f(x_λ)$")
+left.plot(excess, [point.upper / f.value(zero) for point in points], "o", color="#2a6fbb", markersize=4, label="$f(x_λ)$")
 left.plot(grid, floors, color="0.6", linewidth=1.2, label="proven: no model is below")
 left.axhline(path.floor() / f.value(zero), color="#d1642b", linestyle="--", linewidth=1.0, label="proven floor of f*")
 left.set_ylabel("validation loss $f / f(0)$")

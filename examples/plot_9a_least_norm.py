@@ -61,6 +61,8 @@ right.annotate("truth", (tolerances[-1], np.linalg.norm(truth)), xytext=(0, 5), 
 right.axvline(1.0, color="0.6", linewidth=1.0)
 right.annotate("noise", (1.0, norms.max()), xytext=(5, 0), textcoords="offset points", color="0.4", va="top")
 right.set(xscale="log", yscale="log", xlabel="tolerance ε / (noise² / 2)", ylabel="norm of the answer")
+right.set_yticks([4, 6, 10, 20, 40], ["4", "6", "10", "20", "40"])
+right.minorticks_off()
 for panel in (left, right):
     panel.grid(alpha=0.25, linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)

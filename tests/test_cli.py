@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 
 import tiebreak
 from tiebreak.cli import app
+from tiebreak.studies.catalogue import STUDIES
 
 
 def test_the_demo_prints_tables_and_writes_figures(tmp_path):
     out = tmp_path / "demo.png"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "--max-queries", "60000"])
     assert done.exit_code == 0, done.output
-    near, methods = done.stdout.split("2. The paper's methods")
+    near, methods = done.stdout.split("2. The exact tie")
     assert "g has one minimiser (proven): f has nothing to choose." in near
     assert "Keeping 99.99 % of what g can gain would let f fall by 98.8 %" in near
     assert "The test loss is least where 99.9" in near
@@ -31,6 +32,7 @@ def test_the_demo_prints_tables_and_writes_figures(tmp_path):
         assert upper_gap > 0
         assert lower_gap > 0
         assert 0 < upper < test < 1e-2
+    assert max(map(len, done.stdout.replace(str(tmp_path), "").splitlines())) <= 120
     for figure in (out, tmp_path / "demo-methods.png"):
         assert figure.read_bytes().startswith(b"\x89PNG")
         assert str(figure) in methods
@@ -181,3 +183,10 @@ def test_a_store_is_made_of_a_file_and_said_again_it_is_there(tmp_path):
     assert done.exit_code == 1 and "Error: " in done.output and "another store already" in done.output
     done = CliRunner().invoke(app, ["store", str(tmp_path / "absent.csv"), str(tmp_path / "other")])
     assert done.exit_code == 1 and "must name existing files" in done.output
+
+
+def test_the_help_of_reproduce_lists_the_studies():
+    done = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    for name, study in STUDIES.items():
+        assert f"{name}: {study.title} ({study.reference})" in done.stdout

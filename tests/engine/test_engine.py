@@ -222,7 +222,7 @@ import json, sys, tiebreak
 from numba.core.dispatcher import Dispatcher
 import gc
 compiled = [d for d in gc.get_objects() if isinstance(d, Dispatcher) and d.py_func.__module__.startswith("tiebreak")]
-heavy = [name for name in ("sklearn", "matplotlib.pyplot", "pandas", "cvxpy", "jax", "torch") if name in sys.modules]
+heavy = [name for name in ("sklearn", "matplotlib", "typer", "pandas", "cvxpy", "jax", "torch") if name in sys.modules]
 print(json.dumps({"compiled": [str(d) for d in compiled if d.signatures], "heavy": heavy}))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

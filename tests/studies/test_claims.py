@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak.studies.claims import Judgement, Verdict, fewer, least, most, second, sign_test, together, within
+from tiebreak.studies.claims import Claim, Judgement, Verdict, fewer, least, most, second, sign_test, together, within
 
 
 def by_seed(values):
@@ -49,7 +49,7 @@ def test_what_neither_reaches_tells_nothing():
     assert fewer(soon, never).verdict is Verdict.HOLDS
     assert fewer(never, soon).verdict is Verdict.FAILS
     some = fewer(by_seed([1.0] * 6 + [np.inf] * 4), by_seed([2.0] * 6 + [np.inf] * 4))
-    assert some == Judgement(Verdict.HOLDS, "1 < 2 on 6/6 seeds; on 4 more both are infinite")
+    assert some == Judgement(Verdict.HOLDS, "1 < 2, smaller on 6/6 seeds; on 4 more both are infinite")
 
 
 def test_a_factor_asks_for_more_than_less():
@@ -89,5 +89,41 @@ def test_unknown_values_are_left_out_and_told():
     assert fewer(one, nan).verdict is Verdict.OPEN
     assert within(nan, 0.0, 1.0).verdict is Verdict.OPEN
     some = {**dict.fromkeys(range(9), 0.5), 9: np.nan}
-    assert fewer(one, some) == Judgement(Verdict.HOLDS, "0.3 < 0.5 on 9/9 seeds; on 1 more one is unknown")
+    assert fewer(one, some) == Judgement(Verdict.HOLDS, "0.3 < 0.5, smaller on 9/9 seeds; on 1 more one is unknown")
     assert within(some, 0.0, 1.0).numbers.endswith("on 9/9 seeds; unknown on 1 more")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "factor", "text"),
+    [
+        (-7.75e-06, -6.45e-05, 1.0, "-7.75e-06 > -6.45e-05, smaller on 0/5 seeds"),
+        (1.0, 2.0, 1.0, "1 < 2, smaller on 5/5 seeds"),
+        (1.0, 1.0, 1.0, "1 = 1, smaller on 0/5 seeds"),
+        (1.0001, 1.0002, 1.0, "1.0001 < 1.0002, smaller on 5/5 seeds"),
+        (0.00189, 0.00201, 0.5, "0.00189 > 0.5 × 0.00201, smaller on 0/5 seeds"),
+    ],
+)
+def test_an_inequality_is_true_as_it_is_printed(first, second, factor, text):
+    by_seed = [dict.fromkeys(range(5), value) for value in (first, second)]
+    assert fewer(*by_seed, factor).numbers == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1.0, np.inf, "0, at least 1 on 0/5 seeds"),
+        (-np.inf, 1.0, "0, at most 1 on 5/5 seeds"),
+        (1.0, 1.0, "0, equal to 1 on 0/5 seeds"),
+        (-1.0, 1.0, "0, between -1 and 1 on 5/5 seeds"),
+    ],
+)
+def test_a_range_is_said_in_words(low, high, words):
+    assert within(dict.fromkeys(range(5), 0.0), low, high).numbers == words
+
+
+def test_a_claim_about_a_budget_is_judged_at_that_budget_and_none_with_too_few_seeds():
+    about_budget = Claim("a", "b", Verdict.HOLDS, "1 < 2")
+    at_any = about_budget._replace(at_any_budget=True)
+    assert [about_budget.is_judged(5, quick) for quick in (False, True)] == [True, False]
+    assert [at_any.is_judged(5, quick) for quick in (False, True)] == [True, True]
+    assert not at_any.is_judged(4, False)

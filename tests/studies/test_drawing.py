@@ -89,3 +89,15 @@ def test_a_small_line_is_drawn_whole_beside_large_ones():
     draw_panel(ax, Panel("t", lines, "x", yscale="log"), dict.fromkeys("abcdefgh", "red"))
     assert ax.get_yscale() == "log"
     assert 1e-12 < ax.get_ylim()[0] < 1e-11
+
+
+def test_ranges_are_bars_at_places_of_their_own():
+    x = np.arange(200.0)
+    lines = [Line(label, x, y := np.full(200, k + 1.0), y - 0.5, y + 0.5) for k, label in enumerate("abc")]
+    figure = Figure("ranges", "", [Panel("value", lines, "t")])
+    canvas = draw(figure)
+    bars = canvas.axes[0].collections
+    places = [{segment[0][0] for segment in each.get_segments()} for each in bars]
+    assert len(places) == 3 and all(len(each) == 6 for each in places)
+    assert len(set.union(*places)) == 18
+    assert [tuple(each.get_segments()[0][:, 1]) for each in bars] == [(0.5, 1.5), (1.5, 2.5), (2.5, 3.5)]

@@ -11,8 +11,9 @@ from functools import partial
 import pytest
 from toys import Walks
 
+from tiebreak.studies.regression import reference_tables
 from tiebreak.studies.reproduce import reproduce
-from tiebreak.studies.study import Plan
+from tiebreak.studies.study import Plan, Runs
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -52,6 +53,21 @@ def test_the_page_says_what_failed_and_what_holds(out):
     assert "on 5/5 seeds" in page
     assert "--seeds 6" in page
     assert "in walk\n" in (out / "failures.txt").read_text()
+
+
+@pytest.mark.parametrize(("seeds", "reason"), [(5, "budgets are small here"), (2, "fewer than 5 seeds decide nothing")])
+def test_a_quick_run_leaves_out_what_it_cannot_decide_and_says_so(tmp_path, seeds, reason):
+    reproduce([Walks(tmp_path)], Plan(seeds=seeds, quick=True), tmp_path / "out", jobs=1, echo=lambda line: None)
+    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert f"1 of 1 claims are judged at full size only: {reason}." in page
+    assert "drift wins" not in page
+    assert '<li class="' not in page
+
+
+def test_every_column_of_the_reference_tables_has_a_name_of_its_own():
+    for table in reference_tables(Runs({}), {}):
+        assert all(table.head)
+        assert len(set(table.head)) == len(table.head)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -146,8 +146,8 @@ def test_gaps_of_rivals_at_equal_samples_and_at_equal_time_have_one_reference():
     section = STUDIES["rivals"].section(plan, Runs(made))
     samples, time = (figure.panels[1].lines for figure in section.figures[:2])
     assert {float(line.y[-1]) for line in (*samples, *time)} == {0.5}
-    assert section.tables[-1].title == "Reference values"  # without CVXPY there is no table of what it finds
-    assert section.tables[-1].rows[0][3:7] == ["reference", "2.5", "2.5", "certificate"]
+    assert section.tables[-1].title.startswith("Reference values")  # without CVXPY there is no table of what it finds
+    assert section.tables[-1].rows[0][3:5] == ["2.5", "2.5"]
     assert any("worse than what runs prove" in note for note in section.notes)
 
 

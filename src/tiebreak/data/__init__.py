@@ -8,7 +8,7 @@ And stores on disk, for data larger than memory.
 from tiebreak.data.atoms import Atoms, dictionary
 from tiebreak.data.census import Census, adult, adult_like
 from tiebreak.data.integrals import Equation, integral_equation
-from tiebreak.data.labelled import Labelled, a1a, breast_cancer
+from tiebreak.data.labelled import Labelled, a1a, a1a_like, breast_cancer
 from tiebreak.data.splits import Fold, Split, split
 from tiebreak.data.storing import store
 from tiebreak.data.traffic import montevideo, pageviews, wikimath
@@ -24,6 +24,7 @@ __all__ = [
     "Store",
     "StoreError",
     "a1a",
+    "a1a_like",
     "adult",
     "adult_like",
     "breast_cancer",

@@ -177,8 +177,8 @@ def _fetched() -> Any:
     except ImportError as error:
         raise ImportError("Adult from OpenML needs pandas: install tiebreak[pandas], or pass a file as `path`") from error
     except (OSError, http.client.HTTPException) as error:
-        remedy = "get the data by other means and pass a file as `path`"
-        raise ConnectionError(f"could not download Adult from OpenML ({error or type(error).__name__}); {remedy}") from error
+        reason, remedy = str(error) or type(error).__name__, "get the data by other means and pass a file as `path`"
+        raise ConnectionError(f"could not download Adult from OpenML ({reason}); {remedy}") from error
 
 
 def _prepared(table: Any) -> Census:

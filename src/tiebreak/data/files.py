@@ -44,7 +44,7 @@ def downloaded(file: Path, url: str, blob: str) -> bytes:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             content = bytes(response.read())
     except (OSError, http.client.HTTPException) as error:
-        raise ConnectionError(f"could not download {url} ({error or type(error).__name__}); {remedy}") from error
+        raise ConnectionError(f"could not download {url} ({str(error) or type(error).__name__}); {remedy}") from error
     if _blob(content) != blob:
         raise OSError(
             f"{url} must have the git blob id {blob}, got {_blob(content)} ({len(content)} bytes): "

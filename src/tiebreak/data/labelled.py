@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tiebreak.data.census import NUMERIC, adult_like
 from tiebreak.data.files import existing, naming
 from tiebreak.engine import checks
 
@@ -80,6 +81,41 @@ def a1a(path: str | os.PathLike[str], rows: int | None = 1000) -> Labelled:
         X = np.asarray(matrix[:keep].toarray(), dtype=np.float64)
         checks.finite(X, "data")
     return Labelled(np.column_stack([X, np.ones(keep)]), y)
+
+
+def a1a_like(seed: int = 0, rows: int = 1000) -> Labelled:
+    """Generate rows that resemble those of :func:`a1a`: binary features that exclude each other in groups, and an intercept.
+
+    They are the people of :func:`~tiebreak.data.adult_like`, with what is counted about them cut at its quintiles. In each
+    group the columns sum to the column of ones, so that the rank is less than the number of columns.
+
+    Parameters
+    ----------
+    seed : int
+        Same seed, same rows, within one version of NumPy.
+    rows : int
+        At most 10,000.
+
+    Returns
+    -------
+    Labelled
+
+    Examples
+    --------
+    >>> A, y = a1a_like()
+    >>> A.shape, bool(np.isin(A, (0.0, 1.0)).all())
+    ((1000, 71), True)
+    """
+    X, y, _ = adult_like(seed)
+    keep = checks.whole(rows, "rows")
+    if keep > y.size:
+        raise ValueError(f"`rows` must be at most {y.size}, got {keep}")
+    counted = X.shape[1] - len(NUMERIC)
+    parts = [X[:keep, :counted]]
+    for column in X[:, counted:].T:
+        group = np.searchsorted(np.quantile(column, (0.2, 0.4, 0.6, 0.8)), column[:keep])
+        parts.append(np.eye(5)[group])
+    return Labelled(np.column_stack([*parts, np.ones(keep)]), y[:keep])
 
 
 def breast_cancer(degree: int = 3) -> Labelled:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tiebreak.driver.figures import COLOURS
+from tiebreak.driver.figures import COLOURS, label_sparsely
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 GRID = 240  # tolerances at which the band is drawn
 WIDE = 30.0  # ratio of the largest to the smallest value from which on an axis is logarithmic
 DEEPEST = 1e-5  # share of the largest value at which a logarithmic axis ends: smaller ones are as good as 0
+STROKES, GAPS = (0, (5, 5)), (5, (5, 5))  # dashes of two lines that are both seen where one lies on the other
 MARGIN = 0.12  # room above and below, as a share of the range
 
 
@@ -37,7 +38,10 @@ def draw(front: Frontier) -> Figure:
         panel.set_xscale("log")
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines["right"].set_visible(False)
+        panel.spines["top"].set_visible(panel is axes[0] and front.gain > 0.0)
+        label_sparsely(panel)
         _place_legend(panel)
+    figure.align_ylabels(axes)
     axes[-1].set_xlabel("tolerance ε: g(x) ≤ g* + ε")
     if front.gain > 0.0:
         shares = axes[0].secondary_xaxis("top", functions=(lambda e: e / front.gain, lambda s: s * front.gain))
@@ -71,9 +75,9 @@ def _draw_band(axes: Axes, front: Frontier) -> None:
         axes.fill_between(grid, floors, ceilings, color=COLOURS[0], alpha=0.25, linewidth=0.8, label="f* lies here: proven")
     axes.plot(at, upper, "o", color=COLOURS[0], markersize=4, label="f at the answers")
     if (knee := front.knee) is not None:
-        axes.plot(knee.tolerance, knee.upper, "o", color=COLOURS[5], markersize=9, fillstyle="none", label="knee")
+        axes.plot(knee.tolerance, knee.upper, "o", color=COLOURS[2], markersize=9, fillstyle="none", label="knee")
     if exact:
-        axes.axhline(exact[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label=f"exact tie, ε = 0: {exact[0]:.3g}")
+        axes.axhline(exact[0], color=COLOURS[1], linewidth=1.4, linestyle=STROKES, label=f"exact tie, ε = 0: {exact[0]:.3g}")
     for name, end, colour in _ends(front):
         _draw_level(axes, f"{name} alone", end.certificate.upper, colour, (low, high))
     axes.set_ylim(low, high)
@@ -82,7 +86,7 @@ def _draw_band(axes: Axes, front: Frontier) -> None:
 
 def _ends(front: Frontier) -> list[tuple[str, FrontierEnd, str]]:
     """Return both ends, as far as they are known, with their names and colours."""
-    ends = (("g", front.lower_alone, COLOURS[2]), ("f", front.upper_alone, COLOURS[7]))
+    ends = (("g", front.lower_alone, COLOURS[5]), ("f", front.upper_alone, COLOURS[8]))
     return [(name, end, colour) for name, end, colour in ends if end is not None]
 
 
@@ -90,7 +94,7 @@ def _draw_level(axes: Axes, name: str, value: float, colour: str, limits: tuple[
     """Draw a line at a value, and name it with its value; one that is far away is only named."""
     low, high = limits
     where = "" if low <= value <= high else f", far {'above' if value > high else 'below'}"
-    line = axes.axhline(value, color=colour, linewidth=1.2, linestyle=":", label=f"{name}: {value:.3g}{where}")
+    line = axes.axhline(value, color=colour, linewidth=1.4, linestyle=GAPS, label=f"{name}: {value:.3g}{where}")
     line.set_visible(not where)
 
 
@@ -110,10 +114,11 @@ def _draw_other(axes: Axes, front: Frontier) -> None:
     at, values = np.array([(point.tolerance, point.also) for point in front.points]).T
     limits = _scale(axes, values)
     axes.plot(
-        at[at > 0.0], values[at > 0.0], "o-", color=COLOURS[3], markersize=4, linewidth=1.2, label="also, at the answers"
+        at[at > 0.0], values[at > 0.0], "o-", color=COLOURS[4], markersize=4, linewidth=1.2, label="also, at the answers"
     )
     if at[0] == 0.0:
-        axes.axhline(values[0], color=COLOURS[1], linewidth=1.0, linestyle="--", label=f"exact tie, ε = 0: {values[0]:.3g}")
+        label = f"exact tie, ε = 0: {values[0]:.3g}"
+        axes.axhline(values[0], color=COLOURS[1], linewidth=1.4, linestyle=STROKES, label=label)
     for name, end, colour in _ends(front):
         _draw_level(axes, f"{name} alone", end.also, colour, limits)
     axes.set_ylabel("also")

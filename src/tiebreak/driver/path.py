@@ -132,11 +132,12 @@ class Path:
         excess = np.array([point.lower - self.floors.lower for point in shown])
         above = excess[excess > 0.0]
         grid = np.geomspace(above.min(), above.max(), 200) if above.size else np.zeros(0)
-        axes.plot(grid, [self.floor(epsilon) for epsilon in grid], color=COLOURS[7], linewidth=1.2, label="proven floor")
-        axes.plot(excess, [point.upper for point in shown], "o-", color=COLOURS[0], markersize=4, label="f(x_λ)")
-        axes.axhline(self.floor(), color=COLOURS[1], linewidth=1.0, linestyle="--", label="proven floor of the exact tie")
+        floors, values = [self.floor(epsilon) for epsilon in grid], [point.upper for point in shown]
+        axes.plot(grid, floors, color=COLOURS[8], linewidth=1.4, label="proven: f is no less")
+        axes.plot(excess, values, "o", color=COLOURS[0], markersize=5, label="f at the points of the path")
+        axes.axhline(self.floor(), color=COLOURS[1], linewidth=1.4, linestyle="--", label="the same for the exact tie")
         axes.set_xscale("log")
-        axes.set_xlabel("g − g*")
+        axes.set_xlabel("g(x) − g*")
         axes.set_ylabel("f")
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)

@@ -80,7 +80,7 @@ class _Walk:
             self.feed(part.fingerprint(), path)
         elif callable(part):
             self.feed_function(part, path)
-        elif type(part).__repr__ is object.__repr__:
+        elif type(part).__repr__ is object.__repr__:  # type: ignore[comparison-overlap]
             self.feed(type(part).__qualname__, path)
         else:
             self.hasher.update(repr(part).encode())

@@ -23,7 +23,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from tiebreak.domains import least_value, lmo, spread
-from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
+from tiebreak.engine.rounding import UNIT
+from tiebreak.objectives.surveys import FEW_OPERATIONS
 
 MAX_ATOMS = 60  # linear minimisations for one bound, and atoms that the next one begins with
 AFTER_ATOMS = 6  # linear minimisations for a bound that only proposes a point

@@ -34,7 +34,8 @@ import numpy as np
 
 from tiebreak.domains import cut_lmo, least_value, lmo, settle, spread
 from tiebreak.domains.rounding import dot_margin, norm_ceiling, quiet, raised
-from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT, Survey
+from tiebreak.engine.rounding import UNIT
+from tiebreak.objectives.surveys import FEW_OPERATIONS, Survey
 from tiebreak.problem import Problem
 from tiebreak.proofs.bundle import AFTER_ATOMS, MAX_ATOMS, Lines, best_bound
 from tiebreak.proofs.certificate import Certificate, HalfSpace

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tiebreak.engine.rounding import UNDERFLOW
-from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
+from tiebreak.engine.rounding import UNDERFLOW, UNIT
+from tiebreak.objectives.surveys import FEW_OPERATIONS
 from tiebreak.problem import Problem
 
 CONTRADICTION = 1e-6  # relative amount by which g may be below its proven floor before something is said to be wrong

@@ -10,8 +10,9 @@ import numpy as np
 
 from tiebreak.domains import cut_lmo
 from tiebreak.engine.randomness import Moments
+from tiebreak.engine.rounding import UNIT
 from tiebreak.objectives.base import accumulate, draw
-from tiebreak.objectives.surveys import FEW_OPERATIONS, UNIT
+from tiebreak.objectives.surveys import FEW_OPERATIONS
 from tiebreak.problem import Problem
 
 SHARES = 2.0 ** np.arange(-8, 5)  # multiples of the estimated half-space's multiplier that are tried

@@ -8,6 +8,7 @@ from tiebreak.studies.dictionary import ContinualDictionary
 from tiebreak.studies.examples import Examples
 from tiebreak.studies.fairness import Fairness
 from tiebreak.studies.levels import NearTies
+from tiebreak.studies.published import Published
 from tiebreak.studies.rates import Rates
 from tiebreak.studies.regression import Regression
 from tiebreak.studies.rivals import Rivals
@@ -25,5 +26,6 @@ STUDIES: dict[str, Study] = {
         Fairness(),
         Rivals(),
         Examples(),
+        Published(),
     )
 }

@@ -2,7 +2,8 @@
 
 A claim that compares two methods is judged by a sign test: each seed gives one paired comparison. It *holds* if so many
 seeds agree that chance (a fair coin) would give as many in at most one of twenty cases, *does not hold* if as many disagree,
-and is *not decidable* in between: with fewer than five seeds always.
+and is *not decidable* in between: with fewer than five seeds always. Most claims are about what methods reach with the
+budget of a paper, and are judged at that budget only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 LEVEL = 0.05
+FEWEST_SEEDS = 5  # with which a sign test can decide: 1/32 is below the level
+MOST_DIGITS = 17  # that a number is written with
 
 
 class Verdict(Enum):
@@ -32,6 +35,12 @@ class Claim(NamedTuple):
     where: str  # in the paper
     verdict: Verdict
     numbers: str  # behind the verdict
+    at_any_budget: bool = False  # whether a smaller budget than that of the paper decides it too
+    fewest_seeds: int = FEWEST_SEEDS  # that decide it: 1 on a fixed problem, where what is computed decides
+
+    def is_judged(self, seeds: int, quick: bool) -> bool:
+        """Return whether so many seeds, with small budgets or not, can decide it."""
+        return seeds >= self.fewest_seeds and (self.at_any_budget or not quick)
 
 
 class Judgement(NamedTuple):
@@ -44,7 +53,7 @@ class Judgement(NamedTuple):
 def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float = 1.0) -> Judgement:
     """Judge whether values by seed are smaller than others of the same seeds, or than a part of them.
 
-    The numbers are medians, and on how many seeds the comparison is true. Seeds on which both are infinite, where neither
+    The numbers are medians, and on how many seeds the first is smaller. Seeds on which both are infinite, where neither
     reached what it should, tell nothing and are left out.
 
     Parameters
@@ -57,7 +66,7 @@ def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float
     Examples
     --------
     >>> fewer({s: 1.0 + s for s in range(10)}, {s: 2.0 * s + 3.0 for s in range(10)})
-    Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 < 12 on 10/10 seeds')
+    Judgement(verdict=<Verdict.HOLDS: 'holds'>, numbers='5.5 < 12, smaller on 10/10 seeds')
     """
     pairs = sorted(set(first) & set(second))
     known = [seed for seed in pairs if not (math.isnan(first[seed]) or math.isnan(second[seed]))]
@@ -68,8 +77,22 @@ def fewer(first: Mapping[int, float], second: Mapping[int, float], factor: float
         return Judgement(Verdict.OPEN, "no runs to compare" + beside)
     a, b = (np.array([float(values[seed]) for seed in seeds]) for values in (first, second))
     wins, n = int((a < factor * b).sum()), len(seeds)
-    other = f"{np.median(b):.3g}" if factor == 1.0 else f"{factor:g} × {np.median(b):.3g}"
-    return Judgement(sign_test(wins, n), f"{np.median(a):.3g} < {other} on {wins}/{n} seeds{beside}")
+    medians = _compared(float(np.median(a)), float(np.median(b)), factor)
+    return Judgement(sign_test(wins, n), f"{medians}, smaller on {wins}/{n} seeds{beside}")
+
+
+def _compared(first: float, second: float, factor: float) -> str:
+    """Return two numbers with the sign between them that is true, of them and of what is written of them."""
+    sign = _sign(first, factor * second)
+    for digits in range(3, MOST_DIGITS + 1):
+        left, right = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if sign == _sign(float(left), factor * float(right)):
+            break
+    return f"{left} {sign} {right}" if factor == 1.0 else f"{left} {sign} {factor:g} × {right}"
+
+
+def _sign(first: float, second: float) -> str:
+    return "<" if first < second else ">" if first > second else "="
 
 
 def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
@@ -87,9 +110,21 @@ def within(values: Mapping[int, float], low: float, high: float) -> Judgement:
     inside, n = int(((found >= low) & (found <= high)).sum()), found.size
     return Judgement(
         sign_test(inside, n),
-        f"{np.median(found):.3g} (from {found.min():.3g} to {found.max():.3g}), within [{low:.3g}, {high:.3g}] on "
-        f"{inside}/{n} seeds{unknown}",
+        f"{_spread(found)}, {_interval(low, high)} on {inside}/{n} seeds{unknown}",
     )
+
+
+def _spread(values: np.ndarray) -> str:
+    """Return the median of some numbers and their range, if there is one."""
+    least, middle, most = (f"{v:.3g}" for v in (values.min(), np.median(values), values.max()))
+    return least if least == most else f"{middle} (from {least} to {most})"
+
+
+def _interval(low: float, high: float) -> str:
+    """Return in words where numbers should lie."""
+    if low == -math.inf or high == math.inf:
+        return f"at most {high:.3g}" if low == -math.inf else f"at least {low:.3g}"
+    return f"equal to {low:.3g}" if low == high else f"between {low:.3g} and {high:.3g}"
 
 
 def together(**judgements: Judgement) -> Judgement:

@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiebreak.driver.figures import COLOURS
+from tiebreak.driver.figures import COLOURS, label_sparsely, legend_columns, set_signed_scale
 
 if TYPE_CHECKING:
     import matplotlib.figure
     from matplotlib.axes import Axes
 
+GREY = "#777777"  # of lines without a label
+RANGES = 6  # bars along a line that show its range
 POINTS = 240  # points of a line that is interpolated
 POSITIVE = 0.8  # share of numbers for a logarithmic axis that leaves out the others
 NEARLY_ZERO = 1e-6  # distance below 0, relative to the largest size, of a number that is meant as 0
 ZERO = 1e-14  # size, relative to the largest, of a number that is 0 but for rounding
 PANEL_WIDTH = 4.3  # inches
-LEGEND_LINE, LEGEND_LETTER = 0.55, 0.085  # inches of a legend's entry: its line and the gap after it, and one letter
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line, or points, with a band around it.
+    """A line, or points, with a range around it.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class Line:
         Of the legend; lines of one label in a figure have one colour. Empty: not in the legend, and grey.
     x, y : array
     low, high : array, optional
-        Limits of the band.
+        Limits of the range.
     style : str
         As Matplotlib has it: "-", "--", ":", or "o" for points.
     """
@@ -135,13 +136,12 @@ def draw(figure: Figure) -> matplotlib.figure.Figure:
         draw_panel(ax, panel, figure.colours)
     for ax in axes[len(figure.panels) :]:
         ax.set_axis_off()
-    found = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    entries = [(label, handle) for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)]
+    found = dict(sorted(entries, key=lambda entry: entry[1].get_linestyle() == "-"))  # a solid line stands for its label
+    found = {label: found[label] for label, _ in entries}
     if found:
-        entry = LEGEND_LINE + LEGEND_LETTER * max(map(len, found))
-        fitting = max(int(PANEL_WIDTH * columns / entry), 1)
-        canvas.legend(
-            found.values(), found.keys(), loc="outside upper center", ncols=min(len(found), fitting), frameon=False
-        )
+        fitting = legend_columns(list(found), PANEL_WIDTH * columns)
+        canvas.legend(found.values(), found.keys(), loc="outside upper center", ncols=fitting, frameon=False)
     return canvas
 
 
@@ -152,19 +152,40 @@ def draw_panel(ax: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
     for line in panel.lines:
         if not line.x.size:
             continue
-        colour = colours.get(line.label, "#777777")
-        if line.low is not None and line.high is not None:
-            ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.16, linewidth=0.0)
+        colour = colours.get(line.label, GREY)
         size = {"marker": "o", "linestyle": "", "markersize": 4.0} if line.style == "o" else {"linestyle": line.style}
         ax.plot(line.x, line.y, color=colour, linewidth=1.6, label=line.label or None, **size)
+    ranged = [(line, line.low, line.high) for line in panel.lines if line.low is not None and line.high is not None]
+    for line, *limits in ranged:
+        for limit in limits:
+            ax.update_datalim(np.column_stack([line.x, limit])[np.isfinite(limit)])
+    ax.autoscale_view()
     _set_scale(ax, "y", panel.yscale, [v for line in panel.lines for v in (line.y, line.low, line.high) if v is not None])
     _set_scale(ax, "x", panel.xscale, [line.x for line in panel.lines])
+    for k, (line, low, high) in enumerate(ranged):
+        _draw_range(ax, line.x, low, high, colours.get(line.label, GREY), (k + 0.5) / len(ranged))
     if panel.xscale == "linear" and ax.dataLim.xmax >= 1e4:
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    label_sparsely(ax)
     ax.set_title(panel.title, fontsize=10, loc="left")
     ax.set_xlabel(panel.xlabel)
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_range(ax: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str, place: float) -> None:
+    """Draw the range of a line as bars, at other places than those of the other lines of a panel: none covers another."""
+    at = np.arange(x.size)
+    if x.size > RANGES:
+        shown = ax.transData.transform(np.column_stack([x, np.ones_like(x)]))[:, 0]  # as the axis is scaled
+        wanted = shown[0] + (shown[-1] - shown[0]) * (np.arange(RANGES) + place) / RANGES
+        at = np.unique([int(np.abs(shown - each).argmin()) for each in wanted])
+    bottom, top = ax.get_ylim()
+    ends = [np.clip(limit[at], bottom, top) for limit in (low, high)]  # a logarithmic axis does not reach 0
+    ax.vlines(x[at], *ends, color=colour, linewidth=1.0)
+    for end in ends:
+        ax.plot(x[at], end, "_", color=colour, markersize=4.0, markeredgewidth=1.0)
+    ax.set_ylim(bottom, top)
 
 
 def images(figure: Figure) -> list[tuple[str, bytes]]:
@@ -188,12 +209,12 @@ def _set_scale(ax: Axes, axis: str, scale: str, values: Sequence[np.ndarray]) ->
     sizes = np.abs(flat[flat != 0.0])
     if scale == "linear" or not sizes.size:
         return
-    if scale == "log" and (flat > 0.0).mean() >= POSITIVE and flat.min() >= -NEARLY_ZERO * sizes.max():
+    nearly_positive = (flat > 0.0).mean() >= POSITIVE and flat.min() >= -NEARLY_ZERO * sizes.max()
+    if (scale == "log" and nearly_positive) or flat.min() > 0.0:
         getattr(ax, f"set_{axis}scale")("log", nonpositive="mask")
         if axis == "y" and flat.min() <= ZERO * sizes.max():  # what is 0 but for rounding must not squeeze the others
             ax.set_ylim(bottom=float(flat[flat > ZERO * sizes.max()].min()) / 2.0)
         return
-    threshold = float(10.0 ** np.floor(np.log10(max(np.percentile(sizes, 10), sizes.max() * 1e-6))))
-    getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold)
+    set_signed_scale(ax, flat, axis)
     if axis == "y":
         ax.axhline(0.0, color="#999999", linewidth=0.7)

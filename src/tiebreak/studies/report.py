@@ -15,14 +15,14 @@ MARKS = {Verdict.HOLDS: ("holds", "✓"), Verdict.FAILS: ("fails", "✗"), Verdi
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5a6673; --line: #d9dfe6; --page: #f6f7f9; --card: #ffffff;
-  --accent: #2a6fbb; --holds: #1d7a46; --fails: #b3362b; --open: #7a6420; }
+  --shade: #98a3b0; --accent: #2a6fbb; --holds: #1d7a46; --fails: #b3362b; --open: #7a6420; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaef; --soft: #a3adb8; --line: #38424d; --page: #14181d;
-  --card: #1d232a; --accent: #7db4f0; --holds: #5fc88c; --fails: #f08a80; --open: #d9bf6a; } }
+  --card: #1d232a; --shade: #05070a; --accent: #7db4f0; --holds: #5fc88c; --fails: #f08a80; --open: #d9bf6a; } }
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto,
   "Noto Sans", "DejaVu Sans", sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+main { max-width: 1280px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0.5rem 0; } h2 { font-size: 1.45rem; margin: 0 0 0.25rem; }
 h3 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; } p { margin: 0.5rem 0; max-width: 88ch; overflow-wrap: anywhere; }
 a { color: var(--accent); } .soft { color: var(--soft); font-size: 0.92rem; }
@@ -36,10 +36,15 @@ figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.95rem; max-wid
 .legend { display: flex; flex-wrap: wrap; gap: 0.25rem 1.1rem; margin: 0 0 0.5rem; font-size: 0.92rem; }
 .legend i { display: inline-block; width: 1.5em; height: 0.25em; border-radius: 2px; margin-right: 0.45em;
   vertical-align: middle; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; /* a shadow where more is to be scrolled to */
+  background: linear-gradient(to right, var(--card) 40%, transparent) 0 0 / 3rem 100% no-repeat local,
+    linear-gradient(to left, var(--card) 40%, transparent) 100% 0 / 3rem 100% no-repeat local,
+    linear-gradient(to right, var(--shade), transparent) 0 0 / 1.1rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--shade), transparent) 100% 0 / 1.1rem 100% no-repeat scroll var(--card); }
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.4rem 0.7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--soft); } th:first-child, td:first-child { text-align: left; }
+th { font-weight: 600; color: var(--soft); white-space: normal; vertical-align: bottom; min-width: 5rem; }
+th:first-child, td:first-child { text-align: left; }
 tr:last-child td { border-bottom: 0; }
 table.wrap td { white-space: normal; text-align: left; overflow-wrap: anywhere; min-width: 8rem; }
 .claims { list-style: none; padding: 0; margin: 0; }
@@ -108,7 +113,7 @@ def _overview(chapters: Sequence[Chapter]) -> str:
         [each.title, *(sum(claim.verdict is verdict for claim in each.section.claims) for verdict in Verdict), each.timing]
         for each in chapters
     ]
-    head = ["study", *(f"{MARKS[verdict][1]} {verdict.value}" for verdict in Verdict), "time"]
+    head = ["study", *(f"{MARKS[verdict][1]} {verdict.value}" for verdict in Verdict), "runs and their time"]
     return "<h3>Claims at a glance</h3>" + _table(Table("", head, rows))
 
 
@@ -118,7 +123,7 @@ def _chapter(chapter: Chapter, pictures: Pictures) -> str:
         f'\n<section id="{_text(chapter.name)}"><h2>{_text(chapter.title)}</h2>',
         f'<p class="soft">{_text(chapter.reference)} · {_text(chapter.timing)}</p>',
         *(f"<p>{_text(paragraph)}</p>" for paragraph in section.text.split("\n\n")),
-        _claims(section.claims),
+        _claims(section.claims, section.unjudged),
         *(_figure(figure, pictures[f"{chapter.name}-{figure.name}"]) for figure in section.figures),
         *(f"<h3>{_text(table.title)}</h3>{_table(table)}" for table in section.tables),
         *(f'<p class="soft">Note: {_text(note)}</p>' for note in section.notes),
@@ -128,8 +133,8 @@ def _chapter(chapter: Chapter, pictures: Pictures) -> str:
     return "".join(blocks)
 
 
-def _claims(claims: Sequence[Claim]) -> str:
-    if not claims:
+def _claims(claims: Sequence[Claim], unjudged: str) -> str:
+    if not claims and not unjudged:
         return ""
     items = "".join(
         f'<li class="{MARKS[claim.verdict][0]}"><span class="badge {MARKS[claim.verdict][0]}">{MARKS[claim.verdict][1]} '
@@ -137,7 +142,8 @@ def _claims(claims: Sequence[Claim]) -> str:
         f'<br><span class="soft">{_text(claim.numbers)}</span></li>'
         for claim in claims
     )
-    return f'<h3>Claims</h3><ul class="claims">{items}</ul>'
+    left = f'<p class="soft">{_text(unjudged)}</p>' if unjudged else ""
+    return f'<h3>Claims</h3><ul class="claims">{items}</ul>{left}'
 
 
 def _figure(figure: Figure, panels: Sequence[tuple[str, bytes]]) -> str:

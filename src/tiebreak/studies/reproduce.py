@@ -7,12 +7,14 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
 
 from tiebreak.engine.files import write_atomically
 from tiebreak.studies import runner
+from tiebreak.studies.claims import FEWEST_SEEDS
 from tiebreak.studies.drawing import Figure, draw, images
 from tiebreak.studies.report import Chapter, Pictures, page
 from tiebreak.studies.store import Store, StoreError, versions
@@ -89,23 +91,35 @@ def reproduce(
 def _lead(plan: Plan) -> list[str]:
     lead = [
         "What the papers' experiments show when they are run again, and which of their claims hold. Lines are means over "
-        f"{plan.seeds} seeds, bands reach from the least to the largest value. A seed stands for new data and for new "
-        "samples.",
-        "Claims that compare methods are judged by a sign test over the seeds at the level 1/20: “not decidable” means that "
-        "the seeds disagree too much, or are too few (fewer than five decide nothing). “1 < 2 on 9/10 seeds” gives both "
-        "medians, and on how many seeds the first is smaller.",
+        f"{plan.seeds} seeds, bars on them reach from the least to the largest value. A seed stands for new data and for "
+        "new samples.",
+        "Claims are judged by a sign test over the seeds at the level 1/20: “not decidable” means that the seeds disagree "
+        "too much. “1 < 2, smaller on 9/10 seeds” gives both medians, and on how many seeds the first is smaller.",
     ]
     if plan.quick:
-        lead.append("This is a quick run with small budgets: it shows that everything works, not what the papers claim.")
+        lead.append(
+            "This is a quick run with small budgets: it shows that everything works. What the papers claim of their own "
+            "budgets is judged without --quick."
+        )
     return lead
+
+
+def judged(section: Section, plan: Plan) -> Section:
+    """Return a section with the claims alone that the plan can decide, and a note that says how many it cannot."""
+    kept = [claim for claim in section.claims if claim.is_judged(plan.seeds, plan.quick)]
+    if len(kept) == len(section.claims):
+        return section
+    reason = f"fewer than {FEWEST_SEEDS} seeds decide nothing" if plan.seeds < FEWEST_SEEDS else "budgets are small here"
+    left = f"{len(section.claims) - len(kept)} of {len(section.claims)} claims are judged at full size only: {reason}."
+    return replace(section, claims=kept, unjudged=left)
 
 
 def _chapter(study: Study, plan: Plan, tasks: Sequence[Task], store: Store) -> Chapter:
     """Return a study's part of the page."""
     done = [task for task in tasks if store.has(task)]
-    section: Section = study.section(plan, Runs({task.key: (task, store.load(task)) for task in done}))
+    section = judged(study.section(plan, Runs({task.key: (task, store.load(task)) for task in done})), plan)
     seconds = sum(store.describe(task)["cpu_seconds"] for task in done)
-    timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of processor time, compilation included"
+    timing = f"{len(done)} of {len(tasks)} runs, {seconds:.0f} s of processor time with compilation"
     return Chapter(study.name, study.title, study.reference, section, timing)
 
 

@@ -66,6 +66,11 @@ def people(source: Source, seed: int = 0) -> tiebreak.data.Census:
     return LOADERS[source.kind](source) if source.kind != "adult-like" else tiebreak.data.adult_like(seed)
 
 
+def rows_with_labels(source: Source) -> tiebreak.data.Labelled:
+    """Return the rows of a1a, or generated ones like them."""
+    return LOADERS[source.kind](source) if source.kind != "a1a-like" else tiebreak.data.a1a_like()
+
+
 @lru_cache(maxsize=1)
 def _adult(source: Source) -> tiebreak.data.Census:
     census = tiebreak.data.adult(source.path)
@@ -90,6 +95,12 @@ def _montevideo(source: Source) -> np.ndarray:
     return tiebreak.data.montevideo(source.path)
 
 
+@lru_cache(maxsize=1)
+def _a1a(source: Source) -> tiebreak.data.Labelled:
+    assert source.path is not None
+    return tiebreak.data.a1a(source.path)
+
+
 # How a kind is read; those that are generated need no reading before a study begins.
 LOADERS: dict[str, Callable[[Source], Any]] = {
     "pageviews": lambda source: np.zeros(0),
@@ -97,6 +108,11 @@ LOADERS: dict[str, Callable[[Source], Any]] = {
     "montevideo": _montevideo,
     "adult-like": lambda source: None,
     "adult": _adult,
+    "a1a-like": lambda source: None,
+    "a1a": _a1a,
 }
-GENERATED = ("pageviews", "adult-like")
-FILES = {"montevideo": "montevideo_bus.json of PyTorch Geometric Temporal"}  # kinds that cannot do without one
+GENERATED = ("pageviews", "adult-like", "a1a-like")
+FILES = {  # kinds that cannot do without one
+    "montevideo": "montevideo_bus.json of PyTorch Geometric Temporal",
+    "a1a": "a1a.t of LIBSVM's data",
+}

@@ -212,6 +212,8 @@ class Section:
         What a reader must know to do it again: budgets, constants, data.
     notes : list of str
         Where results are to be taken with care.
+    unjudged : str
+        How many claims are left out, and why; nothing if none is. It is found for the study.
     """
 
     text: str
@@ -220,6 +222,7 @@ class Section:
     claims: list[Claim] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unjudged: str = ""
 
 
 class Study(ABC):
