@@ -99,7 +99,7 @@ class LinearModel(Objective, _LinearModel):
 
     def evened(self) -> Any:
         """Rows drawn in proportion to w_i ‖a_i‖², unless all are of about the same length."""
-        return unevenly(self, float(curvature(self.scalar)) * self.squares())
+        return unevenly(self, self.squares(), float(curvature(self.scalar)))
 
     def drawn_by(self, shares: np.ndarray, chances: np.ndarray, others: np.ndarray) -> tuple[LinearModel, Any, Any]:
         """Return it with weights divided by shares, and the tables to draw from; none if it does so itself."""

@@ -15,6 +15,7 @@ from tiebreak.engine import kernel
 from tiebreak.engine.randomness import Moment, fraction, philox
 from tiebreak.objectives.arithmetic import Objective
 from tiebreak.objectives.base import accumulate, draw
+from tiebreak.objectives.constants import remembered
 
 LEAST_SHARE = 1e-200  # share of the mean curvature below which a sample does not count
 EVEN = 2.0  # ratio of the largest curvature to the mean up to which samples are drawn evenly
@@ -84,14 +85,39 @@ def chosen(chances, others, place):
     return i if place - i < chances[i] else others[i]
 
 
-def unevenly(objective: Any, curvatures: np.ndarray) -> Any:
-    """Return an objective with weights, drawn in proportion to the curvatures of its samples, unless they are alike."""
-    mean = math.fsum(curvatures) / curvatures.size
-    if not 0.0 < mean < math.inf or curvatures.max() <= EVEN * mean:
+def unevenly(objective: Any, sizes: np.ndarray, factor: float) -> Any:
+    """Return an objective with weights, drawn in proportion to the curvatures of its samples, unless they are alike.
+
+    Parameters
+    ----------
+    objective : value
+        Its arrays are the data that the tables to draw from belong to.
+    sizes : array, (n,)
+        What the curvatures are in proportion to.
+    factor : float
+        The curvatures divided by the sizes.
+    """
+    tables = remembered(objective, "tables of uneven draws", lambda: (_tables(sizes), 0), charged=False)
+    if tables is None:
         return objective
-    shares = curvatures / mean
-    drawn, chances, others = objective.drawn_by(shares, *aliases(shares))
-    return Uneven(drawn, chances, others, mean)
+    drawn, chances, others = objective.drawn_by(tables.shares, tables.chances, tables.others)
+    return Uneven(drawn, chances, others, factor * tables.mean)
+
+
+class _Tables(NamedTuple):
+    mean: float  # of the sizes of all samples
+    shares: np.ndarray  # sizes, divided by their mean
+    chances: np.ndarray
+    others: np.ndarray
+
+
+def _tables(sizes: np.ndarray) -> _Tables | None:
+    """Return the tables to draw samples from, or None if all may be equally likely."""
+    mean = math.fsum(sizes) / sizes.size
+    if not 0.0 < mean < math.inf or sizes.max() <= EVEN * mean:
+        return None
+    shares = sizes / mean
+    return _Tables(mean, shares, *aliases(shares))
 
 
 def shared(weights: np.ndarray, shares: np.ndarray) -> np.ndarray:
