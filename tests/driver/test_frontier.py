@@ -365,6 +365,30 @@ def wavy(x, indices):
     return float(np.sin(3.0 * x).sum()), 3.0 * np.cos(3.0 * x)
 
 
+def unscaled_ball():
+    """A problem over a round set that a small budget leaves unsolved."""
+    rng = np.random.default_rng(3)
+    A, B = (rng.standard_normal((30, 12)) * np.logspace(0, 3, 12) for _ in range(2))
+    return Problem(LeastSquares(B, rng.standard_normal(30)), LeastSquares(A, rng.standard_normal(30)), L2Ball(50.0))
+
+
+def test_answers_that_may_exceed_their_tolerance_are_counted():
+    found = tiebreak.frontier(unscaled_ball(), [1e-9, 1e-8, 10.0], max_queries=3000)
+    beyond = sum(result.within is not True for result in found.results)
+    assert beyond > 0
+    assert f"{beyond} of 3 answers are not proven to keep their tolerance" in str(found).splitlines()[-1]
+
+
+def test_no_answer_is_worse_than_another_point_that_keeps_its_tolerance():
+    found = tiebreak.frontier(unscaled_ball(), [1e-6, 0.3, 3.0, 30.0], max_queries=4000)
+    known = [result.certificate for result in found.results if result.within] + [found.upper_alone.certificate]
+    for result in found.results:
+        better = [each.upper for each in known if each.tolerance <= result.tolerance]
+        assert not better or result.upper <= min(better)
+        assert result.upper == pytest.approx(found.problem.upper.value(result.x))
+        assert result.lower == pytest.approx(found.problem.lower.value(result.x))
+
+
 def test_for_f_not_convex_only_what_is_proven_is_shown():
     """f*(ε) falls, but is not convex: an answer that keeps its tolerance is a ceiling for larger ones, and no chord is."""
     problem = PROBLEM._replace(upper=FiniteSum(1, 9, wavy, convex=False), domain=L1Ball(1.0))

@@ -296,12 +296,13 @@ def test_it_prints_as_a_table(found):
 
 
 def test_it_is_drawn(found):
+    curve_label, floor_label = "f at the points of the path", "proven: f is no less"
     figure = found.plot()
     axes = figure.axes[0]
-    assert {line.get_label() for line in axes.lines} == {"proven floor", "f(x_λ)", "proven floor of the exact tie"}
-    curve = next(line for line in axes.lines if line.get_label() == "f(x_λ)")
+    assert {line.get_label() for line in axes.lines} == {curve_label, floor_label, "the same for the exact tie"}
+    curve = next(line for line in axes.lines if line.get_label() == curve_label)
     np.testing.assert_array_equal(curve.get_ydata(), found.upper[:-1])
-    floor = next(line for line in axes.lines if line.get_label() == "proven floor")
+    floor = next(line for line in axes.lines if line.get_label() == floor_label)
     assert (np.diff(floor.get_ydata()) <= 0.0).all()
 
 

@@ -38,6 +38,13 @@ def test_a_bar_does_not_pass_its_end(capsys):
     assert "10/10 runs" in capsys.readouterr().err
 
 
+def test_a_bar_that_is_finished_early_is_full(capsys):
+    with Progress((2_000_000,), ("samples",), visible=True) as bar:
+        bar.show((480,))
+        bar.finish()
+    assert "100%" in capsys.readouterr().err.split("\r")[-1]
+
+
 def test_a_bar_that_is_not_wanted_writes_nothing(capsys):
     with Progress((10,), ("runs",), visible=False) as bar:
         bar.describe("sbcgi")

@@ -227,6 +227,15 @@ def test_f_need_not_be_convex(in_python):
     assert not found.exact
 
 
+def test_what_a_small_budget_finds_is_not_called_the_least_f():
+    rng = np.random.default_rng(3)
+    A, B = (rng.standard_normal((10, 12)) * np.logspace(0, 2, 12) for _ in range(2))
+    problem = Problem(LeastSquares(B, rng.standard_normal(10)), LeastSquares(A, rng.standard_normal(10)), L2Ball(5.0))
+    sentences = ties(problem, max_queries=3000, keep=0.9).sentences
+    assert "The least f over them is at least 0 (proven)" in sentences
+    assert "What a near tie buys was not found: raise `max_queries`." in sentences
+
+
 def test_other_sets_have_a_least_f_and_no_dimension():
     problem = Problem(SquaredNorm(np.ones(3)), LeastSquares([[1.0, 1.0, 1.0]], [1.0]), L2Ball(2.0))
     found = ties(problem, max_queries=20_000)

@@ -190,6 +190,7 @@ class _Walk:
             done = len(self._results)
             which = ", the smallest ones" if done < total else "; f alone is not"
             status = f"interrupted: Ctrl-C was pressed; {done} of {total} tolerances are done{which}"
+        self._exchange()
         others = () if self._measure is None else tuple(self._others)
         ends = self._lower_alone, self._upper_alone
         return Frontier(self._problem, tuple(self._results), others, *ends, self._gain, status)
@@ -203,6 +204,21 @@ class _Walk:
         self._others.append(math.nan if self._measure is None else self._measure(found.x))
         self._results.append(replace(found, memory=None))  # it may be large, and serves the next run alone
         self._last = found
+
+    def _exchange(self) -> None:
+        """Let an answer give way to another point that is known, keeps its tolerance too, and is better."""
+        if not self._exact:
+            return
+        ends = [end.certificate for end in (self._lower_alone, self._upper_alone) if end is not None]
+        known = [each for each in (*(result.certificate for result in self._results), *ends) if each.within]
+        for k, result in enumerate(self._results):
+            fitting = [each for each in known if each.tolerance <= result.tolerance and each.upper < result.upper]
+            if result.tolerance > 0.0 and fitting:
+                best = min(fitting, key=lambda each: each.upper)
+                near, floors = self._problem._replace(tolerance=result.tolerance), result.certificate.floors
+                self._results[k] = result.moved_to(certify(near, best.x.copy(), floors=floors, check=False))
+                if self._measure is not None:
+                    self._others[k] = self._measure(best.x)
 
     def _minimise_lower(self) -> FrontierEnd:
         """Find a minimiser of g alone, if the first answer was not found by way of one."""
@@ -273,6 +289,8 @@ def _grid(gain: float, count: int) -> list[float]:
 
 def _checked_tolerances(tolerances: Any) -> list[float]:
     """Return the tolerances in increasing order, each once, or raise."""
+    if np.ndim(tolerances) == 0 and isinstance(tolerances, (int, float)):
+        raise ValueError(f"`tolerances` must be a vector of them, got {tolerances!r}; for a number of points say points=…")
     values = checks.vector(tolerances, "tolerances")
     if values.min() < 0.0:
         raise ValueError(f"`tolerances` must be numbers ≥ 0, got {checks.shown(tolerances)}")

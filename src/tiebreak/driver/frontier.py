@@ -240,10 +240,13 @@ class Frontier:
         return "\n".join([*lines, self.status, *self._notes()])
 
     def _notes(self) -> list[str]:
-        """Return what is to be said of bounds that rest on samples."""
+        """Return what is to be said of answers that may exceed their tolerance, and of bounds that rest on samples."""
         certificates = [result.certificate for result in self.results if result.certificate.confidence < 1.0]
         if not certificates:
-            return []
+            near = [result.certificate for result in self.results if result.tolerance > 0.0]
+            beyond = sum(each.within is not True for each in near)
+            more = "a larger `max_queries` brings them nearer"
+            return [f"{beyond} of {len(near)} answers are not proven to keep their tolerance: {more}"] if beyond else []
         kind = APPROXIMATE if any(each.approximate for each in certificates) else "proven"
         return [f"each bound holds with probability {certificates[0].confidence:g}, {kind}"]
 

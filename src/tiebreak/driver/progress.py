@@ -54,6 +54,12 @@ class Progress:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bar.close()
 
+    def finish(self) -> None:
+        """Show that nothing is left to do, where less was spent than might have been."""
+        if not self._bar.disable and self._total is not None:
+            self._bar.total = self._bar.n
+            self._bar.refresh()
+
     def describe(self, text: str) -> None:
         """Say what is being done."""
         if not self._bar.disable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -201,6 +201,20 @@ class Result:
     last: Any = None
     bytes_moved: int = 0
     seconds_waited: float = 0.0
+
+    def moved_to(self, found: Certificate) -> Result:
+        """Return the same result at another point, with what is proven there."""
+        return replace(
+            self,
+            x=found.x,
+            parts={} if self.problem is None else self.problem.domain.parts(found.x),
+            upper=found.upper,
+            lower=found.lower,
+            upper_gap_bound=found.upper_gap_bound,
+            lower_gap_bound=found.lower_gap_bound,
+            stationarity=found.stationarity,
+            certificate=found,
+        )
 
     @property
     def tolerance(self) -> float:

@@ -85,7 +85,10 @@ class Run:
     def complete(self) -> Result:
         """Run all phases and return the result."""
         self._compile()
-        return self._finish(*self._go())
+        result = self._finish(*self._go())
+        if result.status in (Status.SOLVED, Status.CERTIFIED):
+            self.progress.finish()
+        return result
 
     def _compile(self) -> None:
         """Compile all that this run will call, or load it from disk, before the clock starts and anything can be lost."""

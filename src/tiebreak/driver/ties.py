@@ -30,6 +30,7 @@ WORTHWHILE = 1e-7  # share by which f must grow for another step
 ROUNDING_SHARE = 1e-12  # share of g(centre) below which g(centre) − g* is taken for rounding
 MET = 1e-9  # relative difference of f at which two points are taken for one
 SAME = 1e-6  # relative difference at which two values of f are called the same
+KNOWN = 0.01  # share of f up to which a least f counts as known
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +103,11 @@ class Ties:
         """What is found, in words, one sentence per line."""
         return "\n".join(filter(None, [self._of_minimisers(), self._of_f(), self._of_near_tie()]))
 
+    @property
+    def _is_known(self) -> bool:
+        """Whether the least f over the minimisers of g is known to some digits."""
+        return abs(self.least.upper - self.floor) <= KNOWN * abs(self.least.upper)
+
     def _of_minimisers(self) -> str:
         if self.unique:
             return f"g has one minimiser ({'proven' if self.proven else 'to rounding'}): f has nothing to choose."
@@ -115,7 +121,9 @@ class Ties:
         if self.unique:
             return ""
         if self.largest is None:
-            return f"The least f over them is {self.least.upper:.6g}."
+            if self._is_known:
+                return f"The least f over them is {self.least.upper:.6g}."
+            return f"The least f over them is at least {self.floor:.6g} (proven); {self.least.upper:.6g} was found nearby."
         if self.spread <= SAME * abs(self.largest.upper):
             return f"f is {self.least.upper:.6g} at all that were found."
         end = "" if self.exact else " that was found"
@@ -129,9 +137,14 @@ class Ties:
         before, after = self.least.upper, self.near.upper
         rounding = ROUNDING_SHARE * abs(self.problem.upper.value(self.problem.center))
         if not self.fall > max(SAME * abs(before), rounding):
-            return f"{subject} leaves f as it is."
+            return (
+                f"{subject} leaves f as it is."
+                if self._is_known
+                else "What a near tie buys was not found: raise `max_queries`."
+            )
         share = f" by {_percent(self.fall / before)}" if before > 0.0 and float(self.problem.upper.floor) == 0.0 else ""
-        return f"{subject} {verb} f fall{share}, from {before:.4g} to {after:.4g}."
+        found = "" if self._is_known else ", as far as answers were found: a larger `max_queries` finds better ones"
+        return f"{subject} {verb} f fall{share}, from {before:.4g} to {after:.4g}{found}."
 
     def table(self) -> str:
         """Return one line per point."""

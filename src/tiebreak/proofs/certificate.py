@@ -115,7 +115,9 @@ class Certificate(NamedTuple):
         if not self.is_near:
             return ""
         place = {True: "within", False: "beyond", None: "perhaps within"}[self.within]
-        text = f"{place} the tolerance {self.tolerance:g}: {'not ' if self.within is None else ''}proven"
+        # A share of what g can gain is known as well as g* is, and a point may be within it though its bound exceeds this.
+        about = " of at least" if self.within and self.lower_gap_bound > self.tolerance else ""
+        text = f"{place} the tolerance{about} {self.tolerance:g}: {'not ' if self.within is None else ''}proven"
         return f"{text}; it does not bind" if self.inactive else text
 
     @property
