@@ -252,3 +252,8 @@ def test_a_share_is_measured_from_a_point_that_prefers_no_variable(domain, mean)
     least = minimize(problem.exact)
     assert result.tolerance == pytest.approx(0.1 * (problem.lower.value(mean) - least.lower), rel=1e-6)
     assert result.within is True
+
+
+def test_a_function_in_place_of_an_objective_is_told_where_it_goes():
+    with pytest.raises(ValueError, match=r"`upper` must be an objective .* a function goes into FiniteSum"):
+        Problem(lambda x: x @ x, SquaredNorm(), L1Ball(1.0))

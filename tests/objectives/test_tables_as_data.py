@@ -101,3 +101,20 @@ def test_files_that_are_not_there_and_arguments_for_arrays():
         LeastSquares(np.eye(2))
     with pytest.raises(ValueError, match="`y` must be given with an array `A`"):
         Logistic(np.eye(2))
+
+
+def test_columns_of_a_data_frame_may_have_several_types():
+    mixed = pandas.get_dummies(pandas.DataFrame({"size": [1.0, 2.0, 3.0], "place": ["x", "y", "x"], "count": [1, 2, 3]}))
+    found = LeastSquares(mixed, [1.0, 2.0, 3.0])
+    expected = LeastSquares([[1.0, 1, 1, 0], [2.0, 2, 0, 1], [3.0, 3, 1, 0]], [1.0, 2.0, 3.0])
+    assert found.value(np.arange(4.0)) == expected.value(np.arange(4.0))
+
+
+def test_a_column_of_a_data_frame_that_is_no_number_is_named():
+    frame = pandas.DataFrame({"size": [1.0, 2.0], "place": ["x", "y"]})
+    with pytest.raises(ValueError, match=r"`A` must hold real numbers, got a table with the column 'place' .*get_dummies"):
+        LeastSquares(frame, [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"`b` .* shape \(2, 1\); its ravel\(\) is a vector"):
+        LeastSquares(frame[["size"]], frame[["size"]])
+    with pytest.raises(ValueError, match="`A` must hold finite numbers"):
+        LeastSquares(frame[["size"]].assign(more=pandas.array([1, None], dtype="Int64")), [1.0, 2.0])

@@ -87,7 +87,8 @@ def vector(value: Any, name: str, size: int | None = None) -> np.ndarray:
     array = numbers(value, name)
     if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
         wanted = "a non-empty vector" if size is None else f"a vector of {size} numbers"
-        raise ValueError(f"`{name}` must be {wanted}, got an array of shape {array.shape}")
+        hint = "; its ravel() is a vector" if array.ndim == 2 and 1 in array.shape else ""
+        raise ValueError(f"`{name}` must be {wanted}, got an array of shape {array.shape}{hint}")
     array = np.ascontiguousarray(array, dtype=np.float64)
     finite(array, name)
     return array
@@ -122,9 +123,22 @@ def numbers(value: Any, name: str) -> np.ndarray:
         array = np.asarray(value)
     except Exception:  # ragged lists, and whatever an object of another kind raises when it is asked for an array
         raise ValueError(f"`{name}` must hold real numbers, rows of one length each, got {shown(value)}") from None
+    if array.dtype.kind == "O" and hasattr(value, "dtypes") and array.ndim == 2:
+        return _numbers_of_table(value, name)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"`{name}` must hold real numbers, got {shown(value)} of type {array.dtype}")
     return array
+
+
+def _numbers_of_table(table: Any, name: str) -> np.ndarray:
+    """Return the numbers of a data frame whose columns have several types, or raise and name a column without."""
+    wrong = [column for column, kind in table.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
+    if wrong:
+        raise ValueError(
+            f"`{name}` must hold real numbers, got a table with the column {wrong[0]!r} of type {table.dtypes[wrong[0]]}"
+            f" ({len(wrong)} such columns); leave it out, or encode it first, say by pandas.get_dummies"
+        )
+    return table.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def unmasked(value: Any, name: str) -> None:

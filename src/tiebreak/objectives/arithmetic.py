@@ -430,7 +430,8 @@ def accumulate_sum(objective, batch, x, w, y, v, out):
 def as_objective(value: Any, name: str) -> Any:
     """Return an objective, or raise."""
     if not isinstance(value, Objective) or not (accumulate.supports(value) or value.names_part):
-        raise ValueError(f"`{name}` must be an objective such as LeastSquares(A, b), got {type(value).__name__}")
+        hint = "; a function goes into FiniteSum(n, dimension, value_and_grad)" if callable(value) else ""
+        raise ValueError(f"`{name}` must be an objective such as LeastSquares(A, b), got {type(value).__name__}{hint}")
     return value
 
 
