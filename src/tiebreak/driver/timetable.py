@@ -47,16 +47,16 @@ class Timetable:
         """Return how many of the next iterations, with this many evaluations each, can be made in time."""
         each = self._record_seconds / self._record_cost
         needed = np.maximum(phase.pace * np.arange(1, evaluations.size + 1), each * np.cumsum(evaluations))
-        left = self._left(queries)
+        left = self._left(queries, self._clock.counted - phase.began)
         if phase.seeking and phase.iteration > 0:  # one step towards a first point is worth more than its share
             share = INITIAL_SHARE * (self._limit - phase.began)
             left = min(left, phase.began + share - self._clock.counted)
         left -= phase.kept_share * (self._limit - phase.began)
         return int(np.searchsorted(needed, left, side="right")) if left > 0.0 else 0
 
-    def _left(self, queries: int) -> float:
-        """Return the seconds until the last record must begin."""
-        improving = min(IMPROVING_RESERVE * self._improving_seconds, IMPROVING_SHARE * self._limit)
+    def _left(self, queries: int, used: float) -> float:
+        """Return the seconds until the last record must begin; better bounds get no more time than steps have had."""
+        improving = min(IMPROVING_RESERVE * self._improving_seconds, IMPROVING_SHARE * self._limit, used)
         record = self._record_seconds * max(1.0, self._prover.cost(queries) / self._record_cost)
         return self._limit - self._clock.counted - record - improving
 
