@@ -20,6 +20,7 @@ from tiebreak.objectives.matrices.distant import (
     FIELDS,
     FIRST,
     HIGH,
+    LAST,
     LOW,
     PATH,
     SIZE,
@@ -181,7 +182,8 @@ class Feed:
         room = min(max(math.ceil(2.0 * self.most * per_row), LEAST_ROWS * self.longest), self.most * self.longest)
         region = None if kept is None else kept.lend()
         if kept is None or region is None:
-            kept = Kept(partitions, FEEDS, TRACKS + 1, self.most, room)
+            beyond = None if kept is None else 0  # what may stay here stays with those who came first
+            kept = Kept(partitions, FEEDS, TRACKS + 1, self.most, room, beyond)
             region = kept.lend()
         self.kept, self._first_region = kept, region or 0
         self._row_weights = kept.weights if shares is None else np.zeros(kept.weights.size)
@@ -241,7 +243,7 @@ class Feed:
         """Have the rows of an iteration, and of as many after it as there is room for, in the buffer."""
         *whose, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         size = whose[-1]
-        track = self._track(tuple(whose))
+        track = self._track(tuple(whose), iteration, tracks)
         entry = tracks[track.number * FIELDS : (track.number + 1) * FIELDS]
         entry[COUNT] = 0
         block, room = track.block_at(iteration), self.most * DRAWS
@@ -251,10 +253,21 @@ class Feed:
         entry[[LOW, HIGH, TURN, PATH, SIZE]] = whose
         entry[[FIRST, COUNT, START]] = iteration, count // size, start
 
-    def _track(self, whose: tuple[int, ...]) -> Track:
+    def _track(self, whose: tuple[int, ...], iteration: int, tracks: np.ndarray) -> Track:
+        """Return the track of some draws: if it is new, in place of one that the same draw of a sum has not just used."""
         track = next((each for each in self._tracks if each.whose == whose), None)
         if track is None:
-            number = len(self._tracks) if len(self._tracks) < TRACKS else self._tracks.pop(0).number
+            number = len(self._tracks)
+            if number == TRACKS:
+                last = tracks.reshape(TRACKS, FIELDS)[:, LAST]
+                idle = [each for each in self._tracks if each.whose[:3] != whose[:3] or last[each.number] != iteration]
+                if not idle:
+                    raise ValueError(
+                        f"a sum must not have the same objective on Dask as more than {TRACKS} of its terms: add their"
+                        " factors instead"
+                    )
+                self._tracks.remove(idle[0])
+                number = idle[0].number
             track = Track(self, whose, number)
         else:
             self._tracks.remove(track)
