@@ -111,6 +111,14 @@ def test_no_row_moves_twice(client, taken, kind):
     assert moved.size == np.unique(moved).size > 0.9 * N
 
 
+@pytest.mark.parametrize("kind", DATA)
+def test_no_row_moves_twice_if_both_levels_draw_it(client, taken, kind):
+    there = on_dask(*DATA[kind]())
+    tiebreak.minimize(Problem(there, there, L2Ball(2.0)), "sbcgi", max_queries=6 * N, seed=3)
+    moved = np.concatenate(taken)
+    assert moved.size == np.unique(moved).size > 0.9 * N
+
+
 def test_bytes_moved_are_those_of_the_rows_and_of_the_sums(client):
     A, b, w = dense(np.float64)
     there = on_dask(A, b, w)

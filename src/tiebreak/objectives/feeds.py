@@ -117,7 +117,7 @@ class Track:
     def __init__(self, feed: Feed, whose: tuple[int, ...], number: int) -> None:
         self.feed, self.whose, self.number = feed, whose, number
         self.block: Block | None = None
-        self._coming: deque[tuple[int, int, np.ndarray, np.ndarray, Ahead | None]] = deque()
+        self._coming: deque[tuple[int, int, np.ndarray, Ahead | None]] = deque()
         self._rows = FIRST_ROWS
 
     def block_at(self, iteration: int) -> Block:
@@ -128,28 +128,28 @@ class Track:
         if not self._coming or self._coming[0][0] != iteration:
             self._coming.clear()
             self._coming.append(self._begun(iteration))
-        first, count, drawn, _, ahead = self._coming.popleft()
+        first, count, drawn, ahead = self._coming.popleft()
         guests = NOBODY if ahead is None else ahead.result()
         absent = self.feed.kept.absent(drawn)
-        if not np.isin(absent, guests.numbers, assume_unique=True).all():  # they were on their way, and found no room
-            guests = self.feed.settle(absent, *self.feed.partitions.take(absent))
+        if not np.isin(absent, guests.numbers, assume_unique=True).all():  # they are on their way, or found no room
+            absent = self.feed.kept.awaited(drawn)
+            if not np.isin(absent, guests.numbers, assume_unique=True).all():
+                guests = self.feed.settle(absent, *self.feed.partitions.take(absent))
         only = count == 1 and self.block is None  # a large batch, perhaps the only one
         self.block = block = Block(first, count, drawn, guests)
         while len(self._coming) < AHEAD and not only:
             self._coming.append(self._begun(sum(self._coming[-1][:2]) if self._coming else first + count))
         return block
 
-    def _begun(self, first: int) -> tuple[int, int, np.ndarray, np.ndarray, Ahead | None]:
+    def _begun(self, first: int) -> tuple[int, int, np.ndarray, Ahead | None]:
         """Draw the rows of some iterations, and begin to fetch those that are neither here nor on their way."""
         feed, (low, high, turn, path, size) = self.feed, self.whose
         count = max(1, int(min(self._rows / max(1.0 - feed.kept.share, 1.0 / DRAWS), feed.most * DRAWS)) // size)
         self._rows = min(2 * self._rows, feed.most)
         drawn = np.empty(count * size, dtype=np.int64)
         feed.indices(Moment(Key(low, high), first, turn, path), size, drawn)
-        numbers, coming = feed.kept.absent(drawn), [each[3] for each in self._coming]
-        if coming and feed.kept.has_room(sum(each.size for each in coming), feed.longest):
-            numbers = np.setdiff1d(numbers, np.concatenate(coming), assume_unique=True)
-        return first, count, drawn, numbers, feed.partitions.ahead(numbers, feed.settle) if numbers.size else None
+        numbers = feed.kept.unexpected(drawn, feed.longest)
+        return first, count, drawn, feed.ahead(numbers) if numbers.size else None
 
 
 class Feed:
@@ -206,6 +206,12 @@ class Feed:
         distant = Distant(buffer, handle, tracks, self._codes, asked, guests, self.partitions.shape[0])
         return distant, self.kept.targets, self._row_weights
 
+    def ahead(self, numbers: np.ndarray) -> Ahead:
+        """Begin to fetch rows, each of them once; those that draw in other ways know of it."""
+        ahead = self.partitions.ahead(numbers, self.settle)
+        self.kept.expect(numbers, ahead)
+        return ahead
+
     def settle(self, numbers: np.ndarray, *rows: Any) -> Arrived:
         """Let rows that have come, each of them once, stay if there is room; return those that cannot."""
         self.kept.keep(numbers, *rows)
@@ -223,12 +229,12 @@ class Feed:
         """Set the numbers of the rows that an iteration draws."""
         low, high, turn, path, size, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         self.indices(Moment(Key(low, high), iteration, turn, path), size, numbers)
-        self._fetch(self.kept.absent(numbers))
+        self._fetch(self.kept.awaited(numbers))
 
     def _invite(self, numbers: np.ndarray, codes: np.ndarray) -> int:
         """Have rows of given numbers in the buffer, set their codes, and return how many had room."""
         numbers = numbers.copy()
-        absent = self.kept.absent(numbers)
+        absent = self.kept.awaited(numbers)
         guests = self.settle(absent, *self.partitions.take(absent)) if absent.size else NOBODY
         return self._place(numbers, guests, 1, TRACKS, codes)
 
@@ -236,7 +242,7 @@ class Feed:
         """Fetch rows that will soon be asked for, if they can stay."""
         if self.kept.has_room(numbers.size, self.longest):
             pieces = (numbers[low : low + self.most] for low in range(0, numbers.size, self.most))
-            for each in [self.partitions.ahead(piece, self.settle) for piece in pieces]:
+            for each in [self.ahead(piece) for piece in pieces]:
                 each.result()
 
     def _feed(self, asked: np.ndarray, tracks: np.ndarray) -> None:
