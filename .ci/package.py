@@ -2,7 +2,7 @@
 
 ``make package`` runs it. The steps end at the first that fails:
 
-1. build both, and a wheel from the checkout, which must hold the same files as the one that the sdist gives;
+1. build both, and a wheel from the checkout, which must hold the same files as the one that the sdist gives, and all of src;
 2. ``twine check --strict`` and ``check-wheel-contents``;
 3. metadata: the licence, and a README whose links all have a host;
 4. install the wheel, and nothing but what it asks for, into a new virtual environment;
@@ -65,11 +65,19 @@ def built() -> tuple[Path, Path]:
         run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, stdout=subprocess.DEVNULL)
         (other,) = Path(folder).glob("*.whl")
         assert contents(wheel) == contents(other), "the wheel from the sdist differs from that of the checkout"
+    lacking = sorted(sources(ROOT / "src") - set(contents(wheel)))
+    assert not lacking, f"the wheel lacks {lacking}"
     with tarfile.open(sdist) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
     absent = [name for name in WANTED if not any(each == name or each.startswith(f"{name}/") for each in names)]
     assert not absent, f"the sdist lacks {absent}"
     return wheel, sdist
+
+
+def sources(folder: Path) -> set[str]:
+    """Return the files below a folder, without what Python has compiled."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(folder).as_posix() for path in files}
 
 
 def contents(wheel: Path) -> dict[str, str]:

@@ -18,8 +18,11 @@ ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "docs" / "_build"
 MADE = ("docs/gallery/", "docs/reference/generated/")  # what Markdown may link to and only `make docs` writes
 FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)", flags=re.MULTILINE | re.DOTALL)
-CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", flags=re.DOTALL)
-LINK = re.compile(r"\]\(<?([^\s()<>]+)>?(?:\s+\"[^\"]*\")?\)|^\[[^\]]+\]:\s+(\S+)", flags=re.MULTILINE)
+CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", flags=re.DOTALL)  # within one paragraph
+TITLE = r"(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^)]*\)))?"
+LINK = re.compile(
+    rf"\]\(\s*(?:<([^<>\n]+)>|((?:[^\s()<>]|\([^\s()]*\))+)){TITLE}\s*\)|^ {{0,3}}\[[^\]]+\]:\s+(\S+)", flags=re.MULTILINE
+)
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", flags=re.MULTILINE)
 
 
@@ -60,7 +63,7 @@ def page_of(path: Path) -> Page:
         return Page(text)
     text = FENCE.sub("", text)
     page = Page(CODE.sub("", text))  # tags that are written into it
-    page.links += [one or other for one, other in LINK.findall(CODE.sub("", text))]
+    page.links += [next(filter(None, found)) for found in LINK.findall(CODE.sub("", text))]
     seen: dict[str, int] = {}
     for anchor in map(slug, HEADING.findall(text)):
         page.anchors.add(f"{anchor}-{seen[anchor]}" if anchor in seen else anchor)
@@ -80,7 +83,7 @@ def broken(path: Path, root: Path = ROOT) -> Iterator[str]:
             continue
         if target.is_dir() and path.suffix != ".md":
             target /= "index.html"
-        if not target.exists():
+        if not target.exists() or not target.is_relative_to(root.resolve()):
             yield f"{link} (no such file)"
         elif target.suffix in {".md", ".html"} and unquote(parts.fragment) not in page_of(target).anchors | {""}:
             yield f"{link} (no such anchor)"

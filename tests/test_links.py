@@ -36,6 +36,12 @@ PAGE = """# A *title*, with `code`
         ('<img src="nothing.png">', ["nothing.png (no such file)"]),
         ("[gone](#elsewhere)", ["#elsewhere (no such anchor)"]),
         ("[gone](other.md#part-2)", ["other.md#part-2 (no such anchor)"]),
+        ("[gone](nothing.md 'title')", ["nothing.md (no such file)"]),
+        ("[gone](nothing_(a).md)", ["nothing_(a).md (no such file)"]),
+        ("[gone](<no thing.md>)", ["no thing.md (no such file)"]),
+        ("  [gone]: nothing.md", ["nothing.md (no such file)"]),
+        ("a ` tick\n\n[gone](nothing.md)\n\nanother ` tick", ["nothing.md (no such file)"]),
+        ("[outside](..)", [".. (no such file)"]),
     ],
 )
 def test_links_that_lead_nowhere_are_found(tmp_path, text, found):

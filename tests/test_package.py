@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -31,3 +32,14 @@ def test_the_makefile_installs_groups_and_extras_that_are_there():
         extra for found in re.findall(r"\.\[([\w,]+)\]|EXTRAS := (\S+)", makefile) for extra in ",".join(found).split(",")
     }
     assert extras - {""} <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_the_files_that_a_wheel_must_hold_are_those_of_the_sources(tmp_path):
+    spec = importlib.util.spec_from_file_location("package", ROOT / ".ci" / "package.py")
+    package = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    for name in ("one/a.py", "one/py.typed", "one/__pycache__/a.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert package.sources(tmp_path) == {"one/a.py", "one/py.typed"}
+    assert {"tiebreak/__init__.py", "tiebreak/py.typed"} <= package.sources(ROOT / "src")

@@ -51,5 +51,7 @@ def test_few_of_a_thousand_singular_values_are_above_a_ten_thousandth(name, kept
 def test_only_three_equations_have_a_name():
     with pytest.raises(ValueError, match="`name` must be one of phillips, foxgood, baart, got 'shaw'"):
         integral_equation("shaw")
+    with pytest.raises(ValueError, match="`name` must be one of phillips, foxgood, baart, got"):
+        integral_equation(["baart"])
     with pytest.raises(ValueError, match="`n`"):
         integral_equation("baart", 1)

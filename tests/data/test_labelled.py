@@ -51,6 +51,8 @@ def test_a1a_reads_both_formats_alike(tmp_path):
         ({"indices": [0, 4, 1, 123, 3]}, "made.npz"),
         ({"data": np.array([1, 1, 1, 1, np.nan])}, "`data` must hold finite numbers"),
         ({"data": np.array([object()] * 5)}, "must be an .npz file"),
+        ({"data": np.ones(5) + 1j}, "made.npz: `data` must hold real numbers, got an array of type complex128"),
+        ({"indices": [0.5, 4, 1, 122, 3]}, "made.npz: `indices` must hold whole numbers, got an array of type float64"),
     ],
 )
 def test_a1a_says_what_is_wrong_in_which_file(tmp_path, changes, message):
@@ -58,7 +60,7 @@ def test_a1a_says_what_is_wrong_in_which_file(tmp_path, changes, message):
         a1a(stored(tmp_path, **changes), rows=3)
 
 
-@pytest.mark.parametrize("text", ["1 124:1\n", "1 0:1\n", "a text\n", "1 5:x\n"])
+@pytest.mark.parametrize("text", ["1 124:1\n", "1 0:1\n", "a text\n", "1 5:x\n", "1 99999999999999:1\n"])
 def test_a_text_that_is_not_of_a1a_is_refused_by_the_name_of_its_file(tmp_path, text):
     (tmp_path / "wrong.t").write_text(text)
     with pytest.raises(ValueError, match="wrong.t: must be in LIBSVM's text format, with indices from 1 to 123"):
@@ -71,6 +73,16 @@ def test_a1a_names_files_that_are_too_short_damaged_or_not_there(tmp_path):
     (tmp_path / "cut.npz").write_bytes(stored(tmp_path).read_bytes()[:200])
     with pytest.raises(ValueError, match="cut.npz: must be an .npz file"):
         a1a(tmp_path / "cut.npz")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(TEXT.encode())[:-6])
+    with pytest.raises(ValueError, match="cut.gz: must be in LIBSVM's text format"):
+        a1a(tmp_path / "cut.gz")
+    np.save(tmp_path / "one.npy", np.ones(3))
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    with pytest.raises(ValueError, match="one.npz: must be an .npz file"):
+        a1a(tmp_path / "one.npz")
+    (tmp_path / "empty.t").touch()
+    with pytest.raises(ValueError, match="empty.t: must have at least 1 rows, got 0"):
+        a1a(tmp_path / "empty.t", rows=None)
     with pytest.raises(FileNotFoundError, match="absent.t"):
         a1a(tmp_path / "absent.t")
 

@@ -14,7 +14,10 @@ from row_clusters import local_cluster
 
 import tiebreak
 from tiebreak import L2Ball, LeastSquares, Problem, SquaredNorm
+from tiebreak.engine.callouts import take_failure
+from tiebreak.engine.randomness import Moments
 from tiebreak.objectives import linear_model
+from tiebreak.objectives.base import accumulate, draw
 from tiebreak.objectives.losses import Square
 from tiebreak.objectives.uneven import Uneven
 from tiebreak.rows.kept import Kept, available, configured
@@ -104,6 +107,14 @@ def test_no_row_moves_twice(client, taken, kind):
         run(there, method, seed)
     x, some = np.ones(data[0].shape[1]), np.random.default_rng(0).integers(0, N, 500)
     assert there.value(x, some) == LeastSquares(*data).value(x, some)
+    moved = np.concatenate(taken)
+    assert moved.size == np.unique(moved).size > 0.9 * N
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_no_row_moves_twice_if_both_levels_draw_it(client, taken, kind):
+    there = on_dask(*DATA[kind]())
+    tiebreak.minimize(Problem(there, there, L2Ball(2.0)), "sbcgi", max_queries=6 * N, seed=3)
     moved = np.concatenate(taken)
     assert moved.size == np.unique(moved).size > 0.9 * N
 
@@ -226,3 +237,39 @@ def test_what_the_process_may_not_have_is_not_taken(monkeypatch):
     kept = Kept(facts(100_000, 20, 2_000_000, False), 1, 1, 100, 0, budget=1 << 30)
     kept.keep(np.arange(3), np.ones((3, 20)), np.ones(3), np.ones(3))
     assert kept.capacity == kept.count == 0
+
+
+def samples(objective, size):
+    """Gradients of some successive draws."""
+    moments, found = Moments(7), []
+    for _ in range(12):
+        gradient = np.zeros(D)
+        batch = draw(objective, next(moments), np.zeros(size, dtype=np.int64))
+        accumulate(objective, batch, np.ones(D), 1.0, np.ones(D), 0.0, gradient)
+        found.append(gradient.tobytes())
+    failure = take_failure()
+    if failure is not None:
+        raise failure
+    return found
+
+
+@pytest.mark.parametrize("cache", ["0", "100 kB", None])
+def test_terms_of_sums_draw_their_own_rows(client, cache):
+    A, b, w = dense(np.float64)
+    here, there, other = LeastSquares(A, b, w), on_dask(A, b, w, cache), LeastSquares(A[:3000], b[:3000])
+    assert samples(there + other, 1) == samples(here + other, 1)  # one of the terms has no sample
+    for size in (4, 40):  # sizes of the terms' batches change from draw to draw
+        assert samples(there + 2 * there + 3 * there, size) == samples(here + 2 * here + 3 * here, size)
+
+
+def test_more_terms_than_there_is_room_for_are_an_error(client):
+    there = on_dask(*dense(np.float64), "0")
+    with pytest.raises(ValueError, match="a sum must not have the same objective on Dask as more than 4 of its terms"):
+        samples(there + 2 * there + 3 * there + 4 * there + 5 * there, 50)
+
+
+def test_those_beyond_the_room_keep_nothing(client):
+    there = on_dask(*dense(np.float64), "1 MB")
+    alive = [there.evened() for _ in range(4)]
+    kept = {id(each.objective.matrix.feed.kept): each.objective.matrix.feed.kept.capacity for each in alive}
+    assert [each > 0 for each in kept.values()] == [True, False, False]

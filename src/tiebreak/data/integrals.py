@@ -78,7 +78,7 @@ def integral_equation(name: str, n: int = 1000) -> Equation:
     >>> bool((A @ x == b).all()), int(np.linalg.matrix_rank(A, rtol=1e-6))
     (True, 6)
     """
-    if name not in INTEGRALS:
+    if not isinstance(name, str) or name not in INTEGRALS:
         raise ValueError(f"`name` must be one of {', '.join(INTEGRALS)}, got {checks.shown(name)}")
     checks.whole(n, "n", least=2)
     integral = INTEGRALS[name]

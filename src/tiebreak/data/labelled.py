@@ -71,7 +71,7 @@ def a1a(path: str | os.PathLike[str], rows: int | None = 1000) -> Labelled:
     file = existing(path, "a file in LIBSVM's format, or an .npz file")
     with naming(file):
         matrix, labels = (_arrays if file.suffix == ".npz" else _text)(file)
-        keep = labels.size if rows is None else checks.whole(rows, "rows")
+        keep = max(labels.size, 1) if rows is None else checks.whole(rows, "rows")
         if labels.size < keep:
             raise ValueError(f"must have at least {keep} rows, got {labels.size}")
         y = checks.vector(labels[:keep], "labels", keep)
@@ -161,20 +161,25 @@ def _text(file: Path) -> tuple[Any, np.ndarray]:
 
     try:
         return load_svmlight_file(str(file), n_features=A1A_FEATURES, zero_based=False)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, OverflowError) as error:
         raise ValueError(f"must be in LIBSVM's text format, with indices from 1 to {A1A_FEATURES}: {error}") from None
 
 
 def _arrays(file: Path) -> tuple[Any, np.ndarray]:
     """Read a CSR matrix and labels from an .npz file."""
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with file.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as stored:
             found = {name: stored[name] for name in ARRAYS if name in stored.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"must be an .npz file: {error}") from None
     missing = [name for name in ARRAYS if name not in found]
     if missing:
         raise ValueError(f"must have the arrays {', '.join(ARRAYS)}, got none called {missing[0]}")
+    if found["data"].dtype.kind not in "fiub":
+        raise ValueError(f"`data` must hold real numbers, got an array of type {found['data'].dtype}")
+    for name in ("indices", "indptr"):
+        if found[name].dtype.kind not in "iu":
+            raise ValueError(f"`{name}` must hold whole numbers, got an array of type {found[name].dtype}")
     shape = checks.matrix_shape(found["shape"].tolist())
     matrix = sp.csr_matrix((found["data"], found["indices"], found["indptr"]), shape=shape)
     if shape != (found["labels"].size, A1A_FEATURES):

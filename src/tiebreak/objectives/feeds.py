@@ -20,6 +20,7 @@ from tiebreak.objectives.matrices.distant import (
     FIELDS,
     FIRST,
     HIGH,
+    LAST,
     LOW,
     PATH,
     SIZE,
@@ -116,7 +117,7 @@ class Track:
     def __init__(self, feed: Feed, whose: tuple[int, ...], number: int) -> None:
         self.feed, self.whose, self.number = feed, whose, number
         self.block: Block | None = None
-        self._coming: deque[tuple[int, int, np.ndarray, np.ndarray, Ahead | None]] = deque()
+        self._coming: deque[tuple[int, int, np.ndarray, Ahead | None]] = deque()
         self._rows = FIRST_ROWS
 
     def block_at(self, iteration: int) -> Block:
@@ -127,28 +128,28 @@ class Track:
         if not self._coming or self._coming[0][0] != iteration:
             self._coming.clear()
             self._coming.append(self._begun(iteration))
-        first, count, drawn, _, ahead = self._coming.popleft()
+        first, count, drawn, ahead = self._coming.popleft()
         guests = NOBODY if ahead is None else ahead.result()
         absent = self.feed.kept.absent(drawn)
-        if not np.isin(absent, guests.numbers, assume_unique=True).all():  # they were on their way, and found no room
-            guests = self.feed.settle(absent, *self.feed.partitions.take(absent))
+        if not np.isin(absent, guests.numbers, assume_unique=True).all():  # they are on their way, or found no room
+            absent = self.feed.kept.awaited(drawn)
+            if not np.isin(absent, guests.numbers, assume_unique=True).all():
+                guests = self.feed.settle(absent, *self.feed.partitions.take(absent))
         only = count == 1 and self.block is None  # a large batch, perhaps the only one
         self.block = block = Block(first, count, drawn, guests)
         while len(self._coming) < AHEAD and not only:
             self._coming.append(self._begun(sum(self._coming[-1][:2]) if self._coming else first + count))
         return block
 
-    def _begun(self, first: int) -> tuple[int, int, np.ndarray, np.ndarray, Ahead | None]:
+    def _begun(self, first: int) -> tuple[int, int, np.ndarray, Ahead | None]:
         """Draw the rows of some iterations, and begin to fetch those that are neither here nor on their way."""
         feed, (low, high, turn, path, size) = self.feed, self.whose
         count = max(1, int(min(self._rows / max(1.0 - feed.kept.share, 1.0 / DRAWS), feed.most * DRAWS)) // size)
         self._rows = min(2 * self._rows, feed.most)
         drawn = np.empty(count * size, dtype=np.int64)
         feed.indices(Moment(Key(low, high), first, turn, path), size, drawn)
-        numbers, coming = feed.kept.absent(drawn), [each[3] for each in self._coming]
-        if coming and feed.kept.has_room(sum(each.size for each in coming), feed.longest):
-            numbers = np.setdiff1d(numbers, np.concatenate(coming), assume_unique=True)
-        return first, count, drawn, numbers, feed.partitions.ahead(numbers, feed.settle) if numbers.size else None
+        numbers = feed.kept.unexpected(drawn, feed.longest)
+        return first, count, drawn, feed.ahead(numbers) if numbers.size else None
 
 
 class Feed:
@@ -181,7 +182,8 @@ class Feed:
         room = min(max(math.ceil(2.0 * self.most * per_row), LEAST_ROWS * self.longest), self.most * self.longest)
         region = None if kept is None else kept.lend()
         if kept is None or region is None:
-            kept = Kept(partitions, FEEDS, TRACKS + 1, self.most, room)
+            beyond = None if kept is None else 0  # what may stay here stays with those who came first
+            kept = Kept(partitions, FEEDS, TRACKS + 1, self.most, room, beyond)
             region = kept.lend()
         self.kept, self._first_region = kept, region or 0
         self._row_weights = kept.weights if shares is None else np.zeros(kept.weights.size)
@@ -204,6 +206,12 @@ class Feed:
         distant = Distant(buffer, handle, tracks, self._codes, asked, guests, self.partitions.shape[0])
         return distant, self.kept.targets, self._row_weights
 
+    def ahead(self, numbers: np.ndarray) -> Ahead:
+        """Begin to fetch rows, each of them once; those that draw in other ways know of it."""
+        ahead = self.partitions.ahead(numbers, self.settle)
+        self.kept.expect(numbers, ahead)
+        return ahead
+
     def settle(self, numbers: np.ndarray, *rows: Any) -> Arrived:
         """Let rows that have come, each of them once, stay if there is room; return those that cannot."""
         self.kept.keep(numbers, *rows)
@@ -221,12 +229,12 @@ class Feed:
         """Set the numbers of the rows that an iteration draws."""
         low, high, turn, path, size, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         self.indices(Moment(Key(low, high), iteration, turn, path), size, numbers)
-        self._fetch(self.kept.absent(numbers))
+        self._fetch(self.kept.awaited(numbers))
 
     def _invite(self, numbers: np.ndarray, codes: np.ndarray) -> int:
         """Have rows of given numbers in the buffer, set their codes, and return how many had room."""
         numbers = numbers.copy()
-        absent = self.kept.absent(numbers)
+        absent = self.kept.awaited(numbers)
         guests = self.settle(absent, *self.partitions.take(absent)) if absent.size else NOBODY
         return self._place(numbers, guests, 1, TRACKS, codes)
 
@@ -234,14 +242,14 @@ class Feed:
         """Fetch rows that will soon be asked for, if they can stay."""
         if self.kept.has_room(numbers.size, self.longest):
             pieces = (numbers[low : low + self.most] for low in range(0, numbers.size, self.most))
-            for each in [self.partitions.ahead(piece, self.settle) for piece in pieces]:
+            for each in [self.ahead(piece) for piece in pieces]:
                 each.result()
 
     def _feed(self, asked: np.ndarray, tracks: np.ndarray) -> None:
         """Have the rows of an iteration, and of as many after it as there is room for, in the buffer."""
         *whose, iteration = (int(asked[k]) for k in (LOW, HIGH, TURN, PATH, SIZE, FIRST))
         size = whose[-1]
-        track = self._track(tuple(whose))
+        track = self._track(tuple(whose), iteration, tracks)
         entry = tracks[track.number * FIELDS : (track.number + 1) * FIELDS]
         entry[COUNT] = 0
         block, room = track.block_at(iteration), self.most * DRAWS
@@ -251,10 +259,21 @@ class Feed:
         entry[[LOW, HIGH, TURN, PATH, SIZE]] = whose
         entry[[FIRST, COUNT, START]] = iteration, count // size, start
 
-    def _track(self, whose: tuple[int, ...]) -> Track:
+    def _track(self, whose: tuple[int, ...], iteration: int, tracks: np.ndarray) -> Track:
+        """Return the track of some draws: if it is new, in place of one that the same draw of a sum has not just used."""
         track = next((each for each in self._tracks if each.whose == whose), None)
         if track is None:
-            number = len(self._tracks) if len(self._tracks) < TRACKS else self._tracks.pop(0).number
+            number = len(self._tracks)
+            if number == TRACKS:
+                last = tracks.reshape(TRACKS, FIELDS)[:, LAST]
+                idle = [each for each in self._tracks if each.whose[:3] != whose[:3] or last[each.number] != iteration]
+                if not idle:
+                    raise ValueError(
+                        f"a sum must not have the same objective on Dask as more than {TRACKS} of its terms: add their"
+                        " factors instead"
+                    )
+                self._tracks.remove(idle[0])
+                number = idle[0].number
             track = Track(self, whose, number)
         else:
             self._tracks.remove(track)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from tiebreak.rows.partitions import Partitions
+from tiebreak.rows.errors import RowsError
+from tiebreak.rows.partitions import Ahead, Partitions
 
 SHARE = 0.25  # share of the memory that is available here which rows may take
 KEY = "tiebreak.cache"  # what Dask's configuration calls the number of bytes
@@ -65,6 +67,7 @@ class Kept:
             self._allocate(d, kind, total)
         self._places = np.zeros(n, dtype=whole)  # of each row: 0 if it is not here
         self.count = self._numbers = 0
+        self._coming: dict[int, tuple[np.ndarray, Ahead]] = {}  # rows that somebody has asked for
 
     def _allocate(self, d: int, kind: Any, regions: int) -> None:
         places = self._place(regions)
@@ -100,6 +103,27 @@ class Kept:
     def absent(self, numbers: np.ndarray) -> np.ndarray:
         """Return those rows that are not here, each once, in ascending order."""
         return np.unique(numbers[self._places[numbers] == 0])
+
+    def expect(self, numbers: np.ndarray, ahead: Ahead) -> None:
+        """Know of rows, each once, that are on their way."""
+        self._coming[id(ahead)] = numbers, ahead
+        ahead.when_done(lambda _: self._coming.pop(id(ahead), None))
+
+    def unexpected(self, numbers: np.ndarray, longest: int) -> np.ndarray:
+        """Return those rows that are neither here nor on their way, if all that are on their way can stay."""
+        coming = [each for each, _ in list(self._coming.values())]  # first: what comes after this is not absent then
+        absent = self.absent(numbers)
+        if not coming or not self.has_room(sum(each.size for each in coming), longest):
+            return absent
+        return np.setdiff1d(absent, np.concatenate(coming))
+
+    def awaited(self, numbers: np.ndarray) -> np.ndarray:
+        """Return those rows that are not here, after those that are on their way have come."""
+        for coming, ahead in list(self._coming.values()):
+            if np.isin(self.absent(numbers), coming, assume_unique=True).any():
+                with suppress(RowsError):  # whoever has asked for them is told
+                    ahead.result()
+        return self.absent(numbers)
 
     @property
     def share(self) -> float:

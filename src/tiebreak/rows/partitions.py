@@ -340,6 +340,10 @@ class Ahead:
         finally:
             self._cluster.waited(time.perf_counter() - began)
 
+    def when_done(self, call: Callable[[Any], Any]) -> None:
+        """Have a function called once they are there, or cannot come; at once if that is so."""
+        self._future.add_done_callback(call)
+
 
 def partition_edges(sizes: Sequence[int], grain: int) -> list[int]:
     """Return where partitions begin and end: at the multiples of ``grain`` that are nearest to the ends of chunks.

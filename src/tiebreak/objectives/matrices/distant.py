@@ -42,7 +42,8 @@ from tiebreak.rows.partitions import Partitions
 Sums = TypeVar("Sums")
 
 TRACKS = 4  # draws that have room at the same time
-LOW, HIGH, TURN, PATH, SIZE, FIRST, COUNT, START, FIELDS = range(9)  # of a track: whose draws, which iterations, first code
+# Of a track: whose draws, which iterations, the first code, and the iteration that was drawn last.
+LOW, HIGH, TURN, PATH, SIZE, FIRST, COUNT, START, LAST, FIELDS = range(10)
 
 
 class Distant(NamedTuple):
@@ -139,7 +140,7 @@ def _unlocked_all(value: Any) -> Any:
 
 @kernel
 def found(tracks, moment, size):
-    """Return where the codes of the rows of a moment begin, or −1."""
+    """Return where the codes of the rows of a moment begin, or −1; note that they are in use."""
     for k in range(0, tracks.size, FIELDS):
         if (
             tracks[k + LOW] == moment.key.low
@@ -150,6 +151,7 @@ def found(tracks, moment, size):
         ):
             ahead = moment.iteration - tracks[k + FIRST]
             if 0 <= ahead < tracks[k + COUNT]:
+                tracks[k + LAST] = moment.iteration
                 return tracks[k + START] + ahead * size
     return -1
 
@@ -157,6 +159,8 @@ def found(tracks, moment, size):
 @draw_rows.register(Distant)
 def draw_distant_rows(matrix, moment, batch):
     asked = matrix.asked
+    if batch.size == 0:  # a term of a sum may have none of its samples
+        return batch
     asked[LOW], asked[HIGH], asked[TURN], asked[PATH] = moment.key.low, moment.key.high, moment.turn, moment.path
     asked[SIZE], asked[FIRST] = batch.size, moment.iteration
     if batch.size > matrix.guests.size:  # too many for the buffer: their numbers
