@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq
+import scipy  # whose parts are loaded when they are used
 
 from tiebreak.active.levels import Level, Place
 
@@ -118,7 +117,7 @@ class Bracket:
         def excess(step: float) -> float:
             return g.along(inside.lower, g_way, step)[0] - level
 
-        step = brentq(excess, 0.0, 1.0, xtol=1e-15) if excess(0.0) < 0.0 < excess(1.0) else 0.0
+        step = scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-15) if excess(0.0) < 0.0 < excess(1.0) else 0.0
         back = 1e-15
         while step > 0.0 and excess(step) > 0.0:  # by as much as rounding leaves
             step, back = max(step - back, 0.0), 4.0 * back
@@ -157,7 +156,7 @@ class Bracket:
             if not known or _depth(each, floor) > known[-1][0] + LEAST_SEPARATION:
                 known.append((_depth(each, floor), math.log(each.weight)))
         depths, logs = np.array(known).T
-        return float(PchipInterpolator(depths, logs)(depth)) if len(known) > 1 else float(logs[0])
+        return float(scipy.interpolate.PchipInterpolator(depths, logs)(depth)) if len(known) > 1 else float(logs[0])
 
     def _beyond_all(self, target: float, floor: float, grows: bool) -> float:
         """Return a λ beyond all that were seen: a little further than it seems, so that the level comes to lie between."""

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # whose parts are loaded when they are used
 
 from tiebreak.driver.limits import Spent
 from tiebreak.driver.phases import Phase
@@ -229,7 +229,7 @@ class Records:
         chord, width = (level - self._least) / rise, max(NEAR_ENOUGH * room / rise, SHORTEST_STEP)
         start = chord if excess(chord) < 0.0 else 0.0  # rounding may carry it beyond the level
         if 1.0 - start > width and excess(start) < 0.0 < excess(1.0):
-            brentq(excess, start, 1.0, xtol=width, disp=False)
+            scipy.optimize.brentq(excess, start, 1.0, xtol=width, disp=False)
         return lowest + kept * (self.x - lowest)
 
     def return_to_level(self) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts are loaded when they are used
 from scipy.linalg import eigvalsh_tridiagonal
-from scipy.optimize import brentq
 
 from tiebreak.engine import kernel
 from tiebreak.objectives.constants import current_bill, remembered
@@ -134,7 +134,7 @@ def lanczos_bound(
     low = float(np.nextafter(ritz[-1], math.inf))
     if trace <= low or excess(trace) <= 0.0:
         return trace, len(diagonal)
-    return float(brentq(excess, low, trace, rtol=1e-9)) if excess(low) < 0.0 else low, len(diagonal)
+    return float(scipy.optimize.brentq(excess, low, trace, rtol=1e-9)) if excess(low) < 0.0 else low, len(diagonal)
 
 
 @kernel(reorder=True)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy  # whose parts are loaded when they are used
 
 from tiebreak.domains import least_value, lmo, spread
 from tiebreak.engine.rounding import UNIT
@@ -130,7 +130,7 @@ def sizes(domain: Any, x: np.ndarray, lines: Lines) -> np.ndarray:
 def _program(values: np.ndarray, rows: np.ndarray, p: int) -> Any:
     """Maximise values · w + θ over weights w and θ ≤ rows · w."""
     k = values.size - p
-    return linprog(
+    return scipy.optimize.linprog(
         np.r_[-values, -1.0],
         A_ub=np.column_stack([-rows, np.ones(len(rows))]),
         b_ub=np.zeros(len(rows)),

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # whose parts are loaded when they are used
 import scipy.linalg
 import scipy.sparse
-from scipy.optimize import linprog
 
 from tiebreak.active.threads import single_thread
 from tiebreak.domains.lifted import Lifted, coordinates, lifted
@@ -188,7 +188,7 @@ class _Search:
         leaving = across[:, stuck] * np.where(low, 1.0, -1.0)
         free, k = across[:, self.inside[chosen]], stuck.size
         # As many as possible leave by 1 or more: those that can leave one by one can do so together, as directions add up.
-        program = linprog(
+        program = scipy.optimize.linprog(
             np.concatenate([np.zeros(free.shape[1] + k), -np.ones(k)]),
             A_eq=np.hstack([free, leaving, leaving]),
             b_eq=np.zeros(len(across)),
@@ -217,7 +217,7 @@ def _row_prices(form: Lifted, prices: np.ndarray, inside: np.ndarray, w: np.ndar
     unit = float(np.abs(prices).max()) or 1.0
     gains = signs[others, None] * (form.rows.T @ free)[others]
     count, k = free.shape[1], others.size
-    program = linprog(
+    program = scipy.optimize.linprog(
         np.concatenate([np.zeros(count), -np.ones(k)]),
         A_ub=np.hstack([gains, np.eye(k)]),
         b_ub=signs[others] * reduced[others] / unit,
