@@ -216,9 +216,10 @@ class _Walk:
             if result.tolerance > 0.0 and fitting:
                 best = min(fitting, key=lambda each: each.upper)
                 near, floors = self._problem._replace(tolerance=result.tolerance), result.certificate.floors
-                self._results[k] = result.moved_to(certify(near, best.x.copy(), floors=floors, check=False))
-                if self._measure is not None:
-                    self._others[k] = self._measure(best.x)
+                found = certify(near, best.x.copy(), floors=floors, check=False)
+                if found.within:
+                    self._results[k] = result.moved_to(found)
+                    self._others[k] = math.nan if self._measure is None else self._measure(found.x)
 
     def _minimise_lower(self) -> FrontierEnd:
         """Find a minimiser of g alone, if the first answer was not found by way of one."""
